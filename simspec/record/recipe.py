@@ -1,0 +1,130 @@
+"""The TOML recipe of a recording: which models, which prompts, how much of each."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from simspec.errors import BadInput
+
+Count = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class TargetRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The target: ``source`` is ``package:NAME``, a GGUF file, or a folder that transformers loads."""
+
+    source: str
+    name: Name = "target"
+
+
+class LookupRecipe(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="prompt-lookup"
+):
+    """An n-gram drafter over the prompt and the text so far."""
+
+    name: Name
+    max_ngram: Count = 3
+    min_ngram: Count = 2
+
+
+class LayerSkipRecipe(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="layer-skip"
+):
+    """The target without ``count`` layers from layer ``first`` on, its weights shared."""
+
+    name: Name
+    first: Natural
+    count: Count
+
+
+class ModelRecipe(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="model"
+):
+    """A model of its own with the target's vocabulary; ``source`` as for the target."""
+
+    name: Name
+    source: str
+
+
+class PromptRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``count`` prompts of one category, drawn without repetition from a JSONL file (or .gz).
+
+    ``field`` is a path of keys and indices to the text, such as ``turns.0``; ``where``
+    keeps the rows whose field is one of the listed values; ``before`` is put in front.
+    """
+
+    category: Name
+    file: str
+    field: str
+    id_field: str
+    count: Count
+    where: dict[str, list[str]] = {}
+    before: str = ""
+
+
+class LatencyRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The latency grid. ``repetitions`` up to batch ``many_up_to``, ``repetitions_above`` beyond."""
+
+    batches: tuple[Count, ...] = (1, 2, 4, 8, 16, 32, 64)
+    new_tokens: tuple[Count, ...] = (1, 2, 3, 4, 6, 8, 12, 17, 26)
+    contexts: tuple[Count, ...] = (128, 512)
+    repetitions: Count = 5
+    repetitions_above: Count = 3
+    many_up_to: Count = 16
+    int8: tuple[str, ...] = ()
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole recording. Lengths are in tokens."""
+
+    name: Name
+    target: TargetRecipe
+    drafters: tuple[LookupRecipe | LayerSkipRecipe | ModelRecipe, ...]
+    prompts: tuple[PromptRecipe, ...]
+    seed: Natural = 0
+    output_tokens: Count = 128
+    block_length: Count = 26
+    context_limit: Count = 512
+    device: str = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    threads: Natural = 0
+    latency: LatencyRecipe | None = None
+
+
+def read_recipe(path: Path) -> tuple[Recipe, str]:
+    """Read a recipe; returns it with the SHA-256 of its bytes.
+
+    Raises:
+        BadInput: when the file is missing, is no TOML, or has a field that does not fit.
+    """
+    try:
+        raw = path.read_bytes()
+        data = tomllib.loads(raw.decode())
+        recipe = msgspec.convert(data, Recipe)
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror}", where=path) from error
+    except UnicodeDecodeError as error:
+        raise BadInput("is not UTF-8 text", where=path) from error
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise BadInput(str(error), where=path) from error
+    names = [recipe.target.name, *(d.name for d in recipe.drafters)]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise BadInput(f"model names used twice: {', '.join(twice)}", where=path)
+    if recipe.output_tokens >= recipe.context_limit:
+        raise BadInput(
+            f"output_tokens {recipe.output_tokens} leaves no room for a prompt",
+            where=path, allowed=f"less than context_limit, {recipe.context_limit}",
+        )
+    if recipe.latency:
+        strangers = [n for n in recipe.latency.int8 if n not in names]
+        if strangers:
+            raise BadInput(f"latency.int8 names no model: {', '.join(strangers)}", where=path)
+    return recipe, hashlib.sha256(raw).hexdigest()

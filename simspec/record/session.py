@@ -1,0 +1,227 @@
+"""A whole recording: resumable shard by shard, then written as one trace."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from simspec.calibration.forwards import Timed, cells, time_cell
+from simspec.errors import BadInput
+from simspec.provenance import machine, versions
+from simspec.record.models import LoadedModels, load_models, quantize_int8
+from simspec.record.prompts import PromptText, choose_prompts
+from simspec.record.recipe import Recipe, read_recipe
+from simspec.record.tabulate import record_prompt
+from simspec.tables import PROMPTS, TRACE_TABLES
+from simspec.traces.files import write_trace
+from simspec.traces.manifest import Manifest, ModelEntry
+
+UNITS = {"time": "seconds", "length": "tokens", "probability": "0 to 1", "margin": "logits", "entropy": "nats"}
+
+
+def record(recipe_path: Path, folder: Path, command: list[str]) -> Manifest:
+    """Carry out a recipe and write the trace to ``folder``.
+
+    Shards go to ``folder`` + ``.partial``; a run that was killed goes on from there. What a
+    shard holds depends on the recipe alone, so a resumed recording has the same behaviour.
+
+    Raises:
+        BadInput: when the recipe, a model or a prompt file cannot be used, when ``folder``
+            exists, or when the shards found belong to another recipe.
+    """
+    recipe, recipe_hash = read_recipe(recipe_path)
+    if folder.exists():
+        raise BadInput("exists", where=folder, hint="a recording is never overwritten: move it away")
+    texts = choose_prompts(recipe, recipe_path.parent)
+    shards = _Shards(folder.with_name(folder.name + ".partial"), recipe_hash)
+    models = load_models(recipe)
+    prompts = [encode_prompt(models, recipe, text) for text in texts]
+
+    for index, (text, prompt) in enumerate(zip(texts, prompts, strict=True)):
+        shards.make(
+            f"prompt-{index:04d}",
+            lambda i=index, x=text, p=prompt: _prompt_shard(models, recipe, i, x, p),  # type: ignore[misc]
+            f"prompt {index + 1} of {len(texts)} ({text.category})",
+        )
+    if recipe.latency:
+        timed = _timed(models, recipe)
+        for context, batch in cells(recipe.latency):
+            shards.make(
+                f"latency-{context:05d}-{batch:04d}",
+                lambda c=context, b=batch: {  # type: ignore[misc]
+                    "latency": time_cell(
+                        timed, models.lookups, recipe.latency, c, b, device=recipe.device,
+                        vocabulary=models.vocabulary, seed=recipe.seed,
+                    )
+                },
+                f"latency at context {context}, batch {batch}",
+            )
+    tables = shards.tables()
+    manifest = Manifest(
+        format=1,
+        name=recipe.name,
+        origin="measured",
+        created=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        command=command,
+        recipe=msgspec.to_builtins(recipe),
+        recipe_sha256=recipe_hash,
+        target=models.target,
+        models={
+            name: ModelEntry(kind=about["kind"], about={k: v for k, v in about.items() if k != "kind"})  # type: ignore[arg-type]
+            for name, about in models.described.items()
+        },
+        tokenizer_sha256=models.tokenizer_hash,
+        vocabulary=models.vocabulary,
+        eos_tokens=list(models.eos_ids),
+        output_tokens=recipe.output_tokens,
+        block_length=recipe.block_length,
+        context_limit=recipe.context_limit,
+        seed=recipe.seed,
+        device=recipe.device,
+        dtype=recipe.dtype,
+        machine={**machine(), "threads": torch.get_num_threads()},
+        versions=versions(("torch", "transformers", "gguf", "numpy", "pyarrow")),
+        units=UNITS,
+        near_ties=_near_ties(tables, models.target),
+        recording_seconds=shards.seconds(),
+        behaviour_sha256="0" * 64,
+        tables={},
+    )
+    done = write_trace(folder, manifest, tables)
+    shards.remove()
+    return done
+
+
+def encode_prompt(models: LoadedModels, recipe: Recipe, prompt: PromptText) -> torch.Tensor:
+    """Token ids of a prompt under the chat template, cut so that the text fits the context.
+
+    The cut falls on the user's words, from their end, never on the template.
+    """
+    room = recipe.context_limit - recipe.output_tokens
+    words = models.tokenizer(prompt.text, add_special_tokens=False)["input_ids"]
+    keep = len(words)
+    while True:
+        text = models.tokenizer.decode(words[:keep])
+        encoded = models.tokenizer.apply_chat_template(
+            [{"role": "user", "content": text}],
+            add_generation_prompt=True, return_tensors="pt", return_dict=True,
+        )["input_ids"]
+        over = encoded.shape[1] - room
+        if over <= 0:
+            return torch.as_tensor(encoded).to(recipe.device)
+        keep -= over
+        if keep < 1:
+            raise BadInput(
+                f"the chat template alone does not fit {room} tokens", where=recipe.name,
+                hint="raise context_limit or lower output_tokens",
+            )
+
+
+def _prompt_shard(
+    models: LoadedModels, recipe: Recipe, index: int, text: PromptText, prompt: torch.Tensor
+) -> dict[str, pa.Table]:
+    tables, finish = record_prompt(models, index, prompt, recipe.output_tokens, recipe.block_length)
+    ids = prompt[0].cpu().numpy().astype("<i4")
+    row = {
+        "prompt_id": index,
+        "category": text.category,
+        "source": text.source,
+        "source_id": text.source_id,
+        "prompt_hash": hashlib.sha256(ids.tobytes()).hexdigest(),
+        "prompt_tokens": len(ids),
+        "output_tokens": tables["texts"].num_rows,
+        "finish": finish,
+    }
+    return {"prompts": pa.Table.from_pylist([row], schema=PROMPTS.schema), **tables}
+
+
+def _timed(models: LoadedModels, recipe: Recipe) -> list[Timed]:
+    entries = [Timed(name, recipe.dtype, network) for name, network in models.networks.items()]
+    assert recipe.latency is not None
+    for name in recipe.latency.int8:
+        if name in models.networks:
+            entries.append(Timed(name, "int8-dynamic", quantize_int8(models.networks[name])))
+    return entries
+
+
+def _near_ties(tables: dict[str, pa.Table], target: str) -> dict[str, float]:
+    along = tables["along"].to_pandas()
+    along = along[along["model"] == target]
+    texts = tables["texts"].to_pandas()
+    both = along.merge(texts, on=["prompt_id", "position"])
+    off = both[both["greedy_token"] != both["token"]]
+    worst = float(off["top2_margin"].max()) if len(off) else 0.0
+    return {"count": float(len(off)), "positions": float(len(both)), "worst_margin": worst}
+
+
+class _Shards:
+    """Finished pieces of a recording, each a folder that appears by one rename."""
+
+    def __init__(self, folder: Path, recipe_hash: str):
+        self.folder = folder
+        mark = folder / "recipe.sha256"
+        if folder.exists():
+            found = mark.read_text().strip() if mark.exists() else "none"
+            if found != recipe_hash:
+                raise BadInput(
+                    f"holds shards of another recipe ({found[:12]})", where=folder,
+                    hint="finish that recording with its own recipe, or move the folder away",
+                )
+            for leftover in folder.glob("*.writing"):
+                shutil.rmtree(leftover)
+        else:
+            folder.mkdir(parents=True)
+            mark.write_text(recipe_hash + "\n")
+
+    def make(self, name: str, build: Callable[[], dict[str, pa.Table]], label: str) -> None:
+        final = self.folder / name
+        if final.exists():
+            print(f"{label}: found", file=sys.stderr)
+            return
+        begun = time.perf_counter()
+        tables = build()
+        seconds = time.perf_counter() - begun
+        partial = self.folder / f"{name}.writing"
+        partial.mkdir()
+        for table_name, table in tables.items():
+            pq.write_table(table, partial / f"{table_name}.parquet")
+        (partial / "seconds").write_text(f"{seconds:.3f}\n")
+        os.replace(partial, final)
+        print(f"{label}: {seconds:.1f} s", file=sys.stderr)
+
+    def _folders(self) -> list[Path]:
+        return sorted(p for p in self.folder.iterdir() if p.is_dir())
+
+    def tables(self) -> dict[str, pa.Table]:
+        parts: dict[str, list[pa.Table]] = {t.name: [] for t in TRACE_TABLES}
+        for shard in self._folders():
+            for path in sorted(shard.glob("*.parquet")):
+                parts[path.stem].append(pq.read_table(path))
+        return {
+            t.name: pa.concat_tables(parts[t.name]) if parts[t.name] else t.schema.empty_table()
+            for t in TRACE_TABLES
+        }
+
+    def seconds(self) -> dict[str, float]:
+        totals = {"behaviour": 0.0, "latency": 0.0}
+        for shard in self._folders():
+            kind = "latency" if shard.name.startswith("latency") else "behaviour"
+            totals[kind] += float((shard / "seconds").read_text())
+        return {kind: float(np.round(value, 1)) for kind, value in totals.items()}
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder)
+
+

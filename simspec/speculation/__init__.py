@@ -1,0 +1,1 @@
+"""What is drafted and what is accepted: the rules of a cycle, free of torch."""

@@ -1,0 +1,102 @@
+"""Parquet in and out: strict on the way in, atomic on the way out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from simspec.errors import BadInput
+from simspec.provenance import sha256_file
+from simspec.tables import TRACE_TABLES, Table, check_table
+from simspec.traces.manifest import MANIFEST_NAME, Manifest, TableEntry
+
+BEHAVIOUR = tuple(t.name for t in TRACE_TABLES if t.name != "latency")
+
+
+def read_table(path: Path, table: Table, entry: TableEntry | None = None) -> pa.Table:
+    """Read and check one table.
+
+    Raises:
+        BadInput: when the file is missing, truncated, not the one the manifest means, or
+            holds a value that its column does not allow.
+    """
+    if entry is not None and (found := sha256_file(path)) != entry.sha256:
+        raise BadInput(
+            f"has hash {found[:12]}..., the manifest says {entry.sha256[:12]}...", where=path,
+            hint="the file was changed or cut after it was recorded",
+        )
+    try:
+        data = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(f"is not a readable Parquet file: {error}", where=path) from error
+    data = data.replace_schema_metadata(None)
+    check_table(table, data, path)
+    if entry is not None and data.num_rows != entry.rows:
+        raise BadInput(f"has {data.num_rows} rows", where=path, allowed=f"{entry.rows}")
+    return data
+
+
+def write_table(path: Path, table: Table, data: pa.Table) -> TableEntry:
+    """Check and write one table; the file appears whole or not at all."""
+    check_table(table, data, path)
+    partial = path.with_suffix(".partial")
+    # Format 2.6 has half floats; byte-stream split lets zstd see the exponents together.
+    floats = [
+        f"{f.name}.list.element" if pa.types.is_list(f.type) else f.name
+        for f in data.schema
+        if pa.types.is_floating(f.type.value_type if pa.types.is_list(f.type) else f.type)
+    ]
+    others = [f.name for f in data.schema if f.name not in {n.split(".")[0] for n in floats}]
+    pq.write_table(
+        data, partial, version="2.6", compression="zstd", compression_level=12,
+        use_dictionary=[
+            f"{n}.list.element" if pa.types.is_list(data.schema.field(n).type) else n for n in others
+        ],
+        use_byte_stream_split=floats, store_schema=True, row_group_size=1 << 20,
+    )
+    os.replace(partial, path)
+    return TableEntry(file=path.name, rows=data.num_rows, sha256=sha256_file(path))
+
+
+def write_trace(folder: Path, manifest: Manifest, tables: dict[str, pa.Table]) -> Manifest:
+    """Write a whole trace; ``folder`` appears complete or not at all.
+
+    The manifest's ``tables`` and ``behaviour_sha256`` are filled in here.
+
+    Raises:
+        BadInput: when ``folder`` exists.
+    """
+    if folder.exists():
+        raise BadInput("exists", where=folder, hint="a recording is never overwritten: move it away")
+    partial = folder.with_name(folder.name + ".writing")
+    if partial.exists():
+        shutil.rmtree(partial)
+    partial.mkdir(parents=True)
+    entries = {
+        t.name: write_table(partial / f"{t.name}.parquet", t, tables[t.name]) for t in TRACE_TABLES
+    }
+    complete = msgspec.structs.replace(
+        manifest, tables=entries, behaviour_sha256=behaviour_hash(tables)
+    )
+    text = msgspec.json.format(msgspec.json.encode(complete), indent=2)
+    (partial / MANIFEST_NAME).write_bytes(text + b"\n")
+    os.replace(partial, folder)
+    return complete
+
+
+def behaviour_hash(tables: dict[str, pa.Table]) -> str:
+    """Hash of what the models said, over all tables but latency and whatever wrote the files."""
+    digest = hashlib.sha256()
+    for name in BEHAVIOUR:
+        sink = pa.BufferOutputStream()
+        data = tables[name].replace_schema_metadata(None).combine_chunks()
+        with pa.ipc.new_stream(sink, data.schema) as stream:
+            stream.write_table(data)
+        digest.update(sink.getvalue())
+    return digest.hexdigest()
