@@ -1,0 +1,1 @@
+"""Schedules held against each other and against oracles, with regret and intervals."""

@@ -1,0 +1,245 @@
+"""Does the cost model pick the chain that replay finds fastest?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simspec.compare.batches import Draws, batch_requests, draw_prompts, request_starts
+from simspec.compare.estimates import Pair, realised, similarity
+from simspec.cost.models import CostModel
+from simspec.errors import BadInput
+from simspec.metrics import estimate, kendall_tau
+from simspec.oracle.chains import least_seconds
+from simspec.replay.lockstep import price
+from simspec.replay.pricing import forward
+from simspec.replay.trajectories import run
+from simspec.speculation.chains import Chain, all_chains
+from simspec.speculation.lengths import Static
+from simspec.theory.chains import funnel, reach
+from simspec.traces.index import Trace
+
+Floats = NDArray[np.float64]
+Candidate = tuple[Chain, int]
+
+# Readings of Eq. 7 (theory/chains.py): single-token times as printed; a verify forward as wide
+# as the block; the block followed level by level.
+VARIANTS = ("reach", "reach-wide", "funnel")
+
+
+@dataclass(frozen=True)
+class RankSettings:
+    """What is ranked: batch sizes, draft lengths, depth of chains, bootstrap draws of prompts."""
+
+    batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    lengths: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
+    deepest: int = 3
+    draws: int = 100
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class BatchRanking:
+    """One batch size. K candidates, row 0 of the draws being all prompts once.
+
+    Attributes:
+        replayed: seconds a token, shape (draws + 1, K).
+        predicted: by "variant/alpha source", seconds a token, shape (draws + 1, K).
+    """
+
+    batch: int
+    replayed: Floats
+    predicted: dict[str, Floats]
+
+    def score(self, name: str) -> dict[str, Any]:
+        """Kendall's tau, top-1 and regret in % of one prediction, with intervals over draws."""
+        guess, truth = self.predicted[name], self.replayed
+        tau = np.array([kendall_tau(g, t) for g, t in zip(guess, truth, strict=True)])
+        rows = np.arange(len(truth))
+        pick, best = guess.argmin(axis=1), truth.argmin(axis=1)
+        regret = 100.0 * (truth[rows, pick] / truth[rows, best] - 1.0)
+        right = pick == best
+        taus, regrets = estimate(tau[0], tau[1:]), estimate(regret[0], regret[1:])
+        return {
+            "kendall_tau": taus.value,
+            "kendall_tau_interval": [taus.low, taus.high],
+            "top1": bool(right[0]),
+            "top1_share_of_draws": float(right[1:].mean()) if len(right) > 1 else None,
+            "regret": regrets.value,
+            "regret_interval": [regrets.low, regrets.high],
+            "pick": int(pick[0]),
+        }
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A ranking of candidates under one cost; ``bound`` is the dynamic program's seconds a token."""
+
+    cost: CostModel
+    candidates: list[Candidate]
+    batches: list[BatchRanking]
+    bound: float
+    settings: RankSettings
+    alphas: dict[str, dict[Pair, float]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """See :mod:`simspec.cli.rank` for the keys."""
+        return {
+            "cost": {"name": self.cost.name, "label": self.cost.label},
+            "lower_bound_seconds_per_token": self.bound,
+            "alphas": {
+                source: {f"{a} > {b}": value for (a, b), value in sorted(pairs.items())}
+                for source, pairs in self.alphas.items()
+            },
+            "batches": {str(b.batch): self._batch_json(b) for b in self.batches},
+        }
+
+    def _batch_json(self, ranking: BatchRanking) -> dict[str, Any]:
+        replayed = ranking.replayed
+        plain = self.candidates.index(next(c for c in self.candidates if c[0].drafter is None))
+        speedup = replayed[:, [plain]] / replayed
+        chains = []
+        for k, (chain, length) in enumerate(self.candidates):
+            time = estimate(replayed[0, k], replayed[1:, k])
+            gain = estimate(speedup[0, k], speedup[1:, k])
+            chains.append(
+                {
+                    "chain": list(chain.levels),
+                    "draft_length": length,
+                    "semantics": chain.semantics if chain.intermediates else None,
+                    "replay_seconds_per_token": time.value,
+                    "replay_interval": [time.low, time.high],
+                    "speedup": gain.value,
+                    "speedup_interval": [gain.low, gain.high],
+                    "predicted": {n: float(p[0, k]) for n, p in ranking.predicted.items()},
+                }
+            )
+        return {
+            "best": int(replayed[0].argmin()),
+            "chains": chains,
+            "scores": {name: ranking.score(name) for name in ranking.predicted},
+        }
+
+
+def rank(trace: Trace, costs: list[CostModel], settings: RankSettings) -> list[Ranking]:
+    """Replay every candidate at every batch size, predict it, and keep both.
+
+    Returns:
+        one ranking for each cost, over the candidates whose models it can price.
+
+    Raises:
+        BadInput: when a cost cannot price the target and at least one drafter.
+    """
+    models = list(trace.manifest.models)
+    lookups = {m for m in models if trace.is_lookup(m)}
+    chains = all_chains(models, trace.target, lookups, settings.deepest)
+    candidates = [(c, n) for c in chains for n in (settings.lengths if c.drafter else (0,))]
+    for cost in costs:
+        if trace.target not in cost.models or not cost.models & set(trace.drafters):
+            raise BadInput(
+                f"cost {cost.name!r} prices {sorted(cost.models)}",
+                allowed=f"{trace.target} and one of {sorted(trace.drafters)}",
+            )
+    able = [[k for k, (c, _) in enumerate(candidates) if set(c.levels) <= cost.models] for cost in costs]
+    draws = draw_prompts(trace, settings.draws, settings.seed)
+    replayed = _replay(trace, costs, candidates, able, draws, settings)
+    counts = draws.counts()
+    alphas = {
+        "simscore": similarity(trace, counts),
+        "realised": realised(trace, counts, max(settings.lengths)),
+    }
+    rankings = []
+    for i, cost in enumerate(costs):
+        mine = [candidates[k] for k in able[i]]
+        batches = [
+            BatchRanking(
+                batch=b,
+                replayed=replayed[i][b],
+                predicted={
+                    f"{variant}/{source}": _predict(trace, cost, mine, variant, pairs, b)
+                    for variant in VARIANTS
+                    for source, pairs in alphas.items()
+                },
+            )
+            for b in settings.batches
+        ]
+        tokens = float(trace.prompts["output_tokens"].sum())
+        bound = float(least_seconds(trace, mine, cost).sum() / tokens)
+        shown = {s: {p: float(v[0]) for p, v in pairs.items()} for s, pairs in alphas.items()}
+        rankings.append(Ranking(cost, mine, batches, bound, settings, shown))
+    return rankings
+
+
+def _replay(
+    trace: Trace, costs: list[CostModel], candidates: list[Candidate], able: list[list[int]],
+    draws: Draws, settings: RankSettings,
+) -> list[dict[int, Floats]]:
+    """For each cost and batch, seconds a token, shape (draws + 1, candidates it can price)."""
+    start = request_starts(trace)
+    plans = {b: batch_requests(draws, b) for b in settings.batches if b > 1}
+    counts = draws.counts()
+    out = [{b: np.empty((len(counts), len(able[i]))) for b in settings.batches} for i in range(len(costs))]
+    single = np.arange(len(trace.prompts))[:, None]
+    for k, (chain, length) in enumerate(candidates):
+        which = [i for i in range(len(costs)) if k in able[i]]
+        if not which:
+            continue
+        runs = run(trace, chain, Static(length) if chain.drafter else None, start)
+        lookup = chain.drafter is not None and trace.is_lookup(chain.drafter)
+        for batch in settings.batches:
+            requests, owner = (single, None) if batch == 1 else plans[batch]
+            timed = price(runs, requests, [costs[i] for i in which], lookup=lookup)
+            for i, times in zip(which, timed, strict=True):
+                column = able[i].index(k)
+                if owner is None:  # alone, a prompt takes the same time in every draw
+                    seconds, tokens = counts @ times.seconds, counts @ times.tokens
+                else:
+                    seconds = np.bincount(owner, weights=times.seconds)
+                    tokens = np.bincount(owner, weights=times.tokens)
+                out[i][batch][:, column] = seconds / tokens
+    return out
+
+
+def _predict(
+    trace: Trace, cost: CostModel, candidates: list[Candidate], variant: str,
+    alphas: dict[Pair, Floats], batch: int,
+) -> Floats:
+    """Predicted seconds a token, shape (draws + 1, candidates), at the trace's mean context."""
+    context = np.array([round(float(trace.context.mean()))])
+    draws = len(next(iter(alphas.values())))
+    out = np.empty((draws, len(candidates)))
+    for k, (chain, length) in enumerate(candidates):
+
+        def verify(level: int, width: Floats, chain: Chain = chain) -> Floats:
+            model = chain.levels[level - 1]
+            return _between(cost, model, batch, width, context) + (
+                cost.step_overhead_seconds if model == chain.target else 0.0
+            )
+
+        if chain.drafter is None:
+            out[:, k] = verify(1, np.ones(1))
+            continue
+        adjacent = [alphas[pair] for pair in zip(chain.levels[:-1], chain.levels[1:], strict=True)]
+        if trace.is_lookup(chain.drafter):
+            one = forward(cost, chain.drafter, batch, np.array([length]), context) / length
+        else:
+            one = forward(cost, chain.drafter, batch, np.ones(1, dtype=np.int64), context)
+        if variant == "funnel":
+            replace = chain.semantics == "funnel-replace"
+            out[:, k] = funnel(adjacent, length, one, verify, replace=replace)
+        else:
+            out[:, k] = reach(adjacent, length, one, verify, wide=variant == "reach-wide")
+    return out
+
+
+def _between(
+    cost: CostModel, model: str, rows: int, width: Floats, context: NDArray[np.int64]
+) -> Floats:
+    """Seconds at a mean width that need not be whole."""
+    low = np.floor(width).astype(np.int64)
+    share = width - low
+    low_seconds = forward(cost, model, rows, low, context)
+    return low_seconds + share * (forward(cost, model, rows, low + 1, context) - low_seconds)

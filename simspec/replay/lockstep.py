@@ -1,0 +1,118 @@
+"""Batches of requests in lock-step, priced.
+
+All requests of a batch start together; each cycle is one draft phase, one forward of
+each intermediate and one of the target, over the requests that are still running; a
+finished request leaves. The batch takes as long as its longest request.
+
+Every forward of a cycle is priced at the context that the cycle began with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simspec.cost.models import CostModel
+from simspec.cost.shape import StepShape
+from simspec.replay.trajectories import Trajectories
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Gathered cells held at once; bounds memory however many batches are priced.
+CELLS_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True)
+class BatchTimes:
+    """What G batches took, shape (G,) each; ``tokens`` are emitted tokens."""
+
+    seconds: Floats
+    tokens: Ints
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """Forwards of one level at one step of a cycle: counts over each batch, shape (G, C)."""
+
+    model: str
+    rows: Ints
+    width: Ints
+    tokens: Ints
+    context: Ints
+    context_tokens: Ints
+
+    def seconds(self, cost: CostModel) -> Floats:
+        """Seconds a batch, shape (G,)."""
+        ran = self.rows > 0
+        shape = StepShape(
+            self.rows[ran], self.width[ran], self.tokens[ran], self.context[ran],
+            self.context_tokens[ran],
+        )
+        total = np.zeros(self.rows.shape)
+        total[ran] = cost.forward_seconds(self.model, shape)
+        return total.sum(axis=1)
+
+
+def price(
+    runs: Trajectories, batches: Ints, costs: list[CostModel], *, lookup: bool
+) -> list[BatchTimes]:
+    """Time batches of requests under each cost.
+
+    Args:
+        runs: the requests' cycles.
+        batches: requests of each batch, shape (G, B); entries index ``runs``' rows.
+        costs: cost models that know every model of the chain.
+        lookup: whether the chain's drafter is a look-up, which is asked once every cycle.
+    """
+    cycles = runs.flat.shape[1]
+    size = batches.shape[1]
+    chunk = max(1, CELLS_AT_ONCE // max(size * cycles, 1))
+    seconds: list[list[Floats]] = [[] for _ in costs]
+    for begin in range(0, len(batches), chunk):
+        group = batches[begin : begin + chunk]
+        phases = list(_phases(runs, group, lookup))
+        steps = (runs.active[group].any(axis=1)).sum(axis=1)
+        for i, cost in enumerate(costs):
+            total = cost.step_overhead_seconds * steps
+            for phase in phases:
+                total = total + phase.seconds(cost)
+            seconds[i].append(total)
+    tokens = runs.emitted.sum(axis=1, dtype=np.int64)[batches].sum(axis=1)
+    return [BatchTimes(np.concatenate(parts), tokens) for parts in seconds]
+
+
+def _phases(runs: Trajectories, group: Ints, lookup: bool) -> list[_Phase]:
+    context = runs.context[group]
+    phases = []
+    if runs.chain.drafter is not None:
+        drafted = runs.drafted[group]
+        if lookup:
+            phases.append(_reduce(runs.chain.drafter, np.maximum(drafted, runs.active[group]), context))
+        else:
+            first = runs.lag[group]
+            phases.append(_reduce(runs.chain.drafter, first, context))
+            for step in range(2, int(drafted.max()) + 1):
+                phases.append(
+                    _reduce(runs.chain.drafter, (drafted >= step).astype(np.int16), context)
+                )
+    for model, width in zip(runs.chain.intermediates, runs.middle, strict=True):
+        phases.append(_reduce(model, width[group], context))
+    phases.append(_reduce(runs.chain.target, runs.width[group], context))
+    return phases
+
+
+def _reduce(model: str, width: NDArray[np.int16], context: NDArray[np.int16]) -> _Phase:
+    """Over the requests of each batch, those of width 0 left out; (G, B, C) to (G, C)."""
+    in_it = width > 0
+    held = context * in_it
+    return _Phase(
+        model=model,
+        rows=in_it.sum(axis=1, dtype=np.int64),
+        width=width.max(axis=1).astype(np.int64),
+        tokens=width.sum(axis=1, dtype=np.int64),
+        context=held.max(axis=1).astype(np.int64),
+        context_tokens=held.sum(axis=1, dtype=np.int64),
+    )

@@ -1,0 +1,213 @@
+"""The cycles of each request under a schedule: exact, free of time.
+
+Conventions, stated once and checked against a token-by-token twin
+(:func:`simspec.speculation.cycle.run_cycle`) and against real models:
+
+- Prompts are in every cache but for their last token; that first forward is not charged.
+- At most ``room - 1`` tokens are drafted, where ``room`` is what the text may still grow
+  by, since the target adds one; a drafter stops at an end of text that it drafts.
+- After a full acceptance the drafter has not yet read its last draft nor the target's
+  token, so its next forward is two wide; a level that was idle reads what it missed in
+  its next forward. Caches are rolled back to the accepted drafts.
+- An empty block (a look-up that finds nothing, a rule that asks for none) leaves a plain
+  step of the target; intermediates stay idle under funnel-truncate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simspec.errors import BadInput
+from simspec.speculation.chains import Chain
+from simspec.speculation.lengths import Decision, LengthRule, Prescribed, View
+from simspec.traces.index import Ints, Trace
+
+Small = NDArray[np.int16]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """Cycles of Q requests, padded to C columns; a finished request's columns are 0.
+
+    Attributes:
+        chain: who drafted and who verified.
+        start: flat position that each request began at, shape (Q,).
+        flat: flat position at each cycle's start, -1 when finished, (Q, C).
+        context: tokens before the cycle, (Q, C).
+        drafted: tokens drafted, (Q, C).
+        lag: tokens that the drafter reads in its first forward, (Q, C).
+        submitted: tokens handed up, (Q, C).
+        middle: for each intermediate, tokens that it reads, 0 when idle, (Q, C).
+        width: tokens that the target reads, (Q, C).
+        accepted: tokens of the target's block that it accepted, (Q, C).
+        emitted: tokens added to the text, (Q, C).
+    """
+
+    chain: Chain
+    start: Ints
+    flat: NDArray[np.int32]
+    context: Small
+    drafted: Small
+    lag: Small
+    submitted: Small
+    middle: tuple[Small, ...]
+    width: Small
+    accepted: Small
+    emitted: Small
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        return self.flat >= 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One cycle of many requests: counts of shape (Q,).
+
+    ``offered`` is what each verifier was given, the target's last; ``kept`` the drafts of
+    the first block among the emitted tokens.
+    """
+
+    offered: tuple[Ints, ...]
+    kept: Ints
+    accepted: Ints
+    emitted: Ints
+
+
+def draft_limit(trace: Trace, drafter: str, at: Ints) -> Ints:
+    """Tokens that ``drafter`` can draft at most from flat positions ``at``."""
+    room = trace.manifest.output_tokens - trace.position[at]
+    return np.minimum(trace.drafters[drafter].length[at], room - 1)
+
+
+def outcome(trace: Trace, chain: Chain, at: Ints, submitted: Ints) -> Outcome:
+    """What the verifiers do with ``submitted`` drafts from flat positions ``at``.
+
+    Raises:
+        BadInput: for funnel-replace with several intermediates, which this index does not
+            hold the columns for.
+    """
+    if chain.drafter is None:
+        nothing = np.zeros(len(at), dtype=np.int64)
+        return Outcome((nothing,), nothing, nothing, nothing + 1)
+    replace = chain.semantics == "funnel-replace"
+    if replace and len(chain.intermediates) > 1:
+        raise BadInput(
+            f"cannot replay {chain} under funnel-replace", allowed="at most one intermediate"
+        )
+    index = trace.drafters[chain.drafter]
+    room = trace.manifest.output_tokens - trace.position[at]
+    block, own = submitted, np.zeros(len(at), dtype=bool)
+    own_right = own
+    offered = []
+    for middle in chain.intermediates:
+        offered.append(block)
+        block = np.minimum(index.agreed[middle][at], block)
+        if replace:
+            ended = index.ended[at] & (block == index.length[at])
+            own = ~ended & (block < room - 1)
+            own_at = np.minimum(at + block, len(trace.tokens) - 1)
+            own_right = own & trace.owns[middle][own_at]
+    offered.append(block + own)
+    kept = np.minimum(index.matched[at], block)
+    accepted = kept + ((kept == block) & own_right)
+    emitted = np.minimum(accepted + 1, trace.remaining[at])
+    return Outcome(tuple(offered), kept, np.minimum(accepted, trace.remaining[at]), emitted)
+
+
+def run(
+    trace: Trace,
+    chain: Chain,
+    rule: LengthRule | Prescribed | None,
+    start: Ints,
+    seconds: Floats | None = None,
+) -> Trajectories:
+    """Decode every request to its text's end.
+
+    Args:
+        rule: how long drafts are; None only for plain decoding.
+        start: flat position that each request begins at, shape (Q,).
+        seconds: for rules that weigh cost, what a cycle costs at each flat position and
+            length, shape (N, D + 1).
+
+    Returns:
+        the requests' cycles.
+    """
+    requests = len(start)
+    at = np.asarray(start, dtype=np.int64).copy()
+    left = trace.remaining[at].copy()
+    alive = np.arange(requests)
+    dynamic = None if rule is None or isinstance(rule, Prescribed) else rule
+    state = dynamic.begin(requests) if dynamic else np.zeros(requests)
+    lag = np.ones(requests, dtype=np.int64)
+    behind = [np.ones(requests, dtype=np.int64) for _ in chain.intermediates]
+    names = ("flat", "context", "drafted", "lag", "submitted", "width", "accepted", "emitted")
+    columns: dict[str, list[Ints]] = {name: [] for name in names}
+    middles: list[list[Ints]] = [[] for _ in chain.intermediates]
+
+    def keep(into: list[Ints], values: Ints, fill: int = 0) -> None:
+        column = np.full(requests, fill, dtype=np.int64)
+        column[alive] = values
+        into.append(column)
+
+    while len(alive):
+        decision = _decide(trace, chain, rule, at, state, seconds)
+        result = outcome(trace, chain, at, decision.submitted)
+        keep(columns["flat"], at, -1)
+        keep(columns["context"], trace.context[at])
+        keep(columns["drafted"], decision.drafted)
+        keep(columns["lag"], np.where(decision.drafted > 0, lag, 0))
+        keep(columns["submitted"], decision.submitted)
+        keep(columns["width"], result.offered[-1] + 1)
+        keep(columns["accepted"], result.accepted)
+        keep(columns["emitted"], result.emitted)
+        if chain.drafter is not None:
+            read = np.minimum(result.kept, np.maximum(decision.drafted - 1, 0))
+            lag = np.where(decision.drafted > 0, 0, lag) + result.emitted - read
+        for i, given in enumerate(result.offered[:-1]):
+            idle = (given == 0) & (chain.semantics == "funnel-truncate")
+            keep(middles[i], np.where(idle, 0, behind[i] + given))
+            behind[i] = np.where(idle, behind[i], 0) + result.emitted - result.kept
+        if dynamic:
+            state = dynamic.observe(state, decision, result.kept)
+        left -= result.emitted
+        on = left > 0
+        # Finished requests leave; the rest move on.
+        at, left, alive = at[on] + result.emitted[on], left[on], alive[on]
+        lag, state = lag[on], state[on]
+        behind = [b[on] for b in behind]
+    arrays = {name: np.stack(values, axis=1).astype(np.int16) for name, values in columns.items()
+              if name != "flat"}
+    return Trajectories(
+        chain=chain,
+        start=np.asarray(start, dtype=np.int64),
+        flat=np.stack(columns["flat"], axis=1).astype(np.int32),
+        middle=tuple(np.stack(m, axis=1).astype(np.int16) for m in middles),
+        **arrays,
+    )
+
+
+def _decide(
+    trace: Trace, chain: Chain, rule: LengthRule | Prescribed | None, at: Ints, state: Floats,
+    seconds: Floats | None,
+) -> Decision:
+    if chain.drafter is None:
+        nothing = np.zeros(len(at), dtype=np.int64)
+        return Decision(nothing, nothing)
+    if rule is None:
+        raise BadInput(f"{chain} drafts, so it needs a length rule")
+    limit = draft_limit(trace, chain.drafter, at)
+    if isinstance(rule, Prescribed):
+        wanted = rule.lengths[at]
+        decision = Decision(wanted, wanted)
+    else:
+        confidence = trace.drafters[chain.drafter].confidence[at].astype(np.float64)
+        confidence[np.arange(confidence.shape[1])[None] >= limit[:, None]] = 0.0
+        priced = np.ones((len(at), confidence.shape[1] + 1)) if seconds is None else seconds[at]
+        decision = rule.decide(View(confidence, limit, priced), state)
+    drafted = np.minimum(decision.drafted, limit)
+    return Decision(drafted, np.minimum(decision.submitted, drafted))

@@ -1,0 +1,188 @@
+"""How many tokens to draft and how many of them to submit.
+
+A rule is its frozen parameters. It sees a :class:`View`: the drafter's confidences, how
+many tokens may be drafted at most, and what a cycle costs at each length; never a
+verdict. Confidences of tokens that it does not draft must not move its decision, which
+a test checks for every rule. Rules work on many requests at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class View:
+    """What a rule may see, for Q requests and blocks of at most D tokens.
+
+    Attributes:
+        confidence: the drafter's probability of each token it would draft, shape (Q, D);
+            0 from ``limit`` on.
+        limit: tokens that can be drafted at most, shape (Q,).
+        seconds: what a cycle costs when n tokens are drafted and submitted, (Q, D + 1).
+    """
+
+    confidence: Floats
+    limit: Ints
+    seconds: Floats
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Tokens to draft and, of those, tokens to submit; each of shape (Q,)."""
+
+    drafted: Ints
+    submitted: Ints
+
+
+class LengthRule(Protocol):
+    """A rule with state: one number a request, which it moves after each cycle."""
+
+    def begin(self, requests: int) -> Floats:
+        """State before the first cycle, shape (requests,)."""
+
+    def decide(self, view: View, state: Floats) -> Decision:
+        """Lengths for this cycle. May exceed ``view.limit``: the caller cuts."""
+
+    def observe(self, state: Floats, decision: Decision, accepted: Ints) -> Floats:
+        """State after a cycle whose decision, as carried out, had so many accepted drafts."""
+
+
+class _Stateless:
+    def begin(self, requests: int) -> Floats:
+        return np.zeros(requests)
+
+    def observe(self, state: Floats, decision: Decision, accepted: Ints) -> Floats:
+        return state
+
+
+@dataclass(frozen=True)
+class Static(_Stateless):
+    """Always the same length."""
+
+    length: int
+
+    def decide(self, view: View, state: Floats) -> Decision:
+        same = np.full(len(view.limit), self.length, dtype=np.int64)
+        return Decision(same, same)
+
+
+@dataclass(frozen=True)
+class G4:
+    """Two more after a block that was accepted whole, one less after any rejection.
+
+    The baseline that LibraSpec (arXiv 2608.08721) names G4-style.
+    """
+
+    first: int = 5
+    up: int = 2
+    down: int = 1
+    longest: int = 20
+
+    def begin(self, requests: int) -> Floats:
+        return np.full(requests, float(self.first))
+
+    def decide(self, view: View, state: Floats) -> Decision:
+        length = state.astype(np.int64)
+        return Decision(length, length)
+
+    def observe(self, state: Floats, decision: Decision, accepted: Ints) -> Floats:
+        whole = accepted >= decision.submitted
+        moved = state + np.where(whole, self.up, -self.down)
+        # A cycle that had nothing to submit says nothing about the drafter.
+        moved = np.where(decision.submitted > 0, moved, state)
+        return np.clip(moved, 1, self.longest)
+
+
+@dataclass(frozen=True)
+class LibraSpec(_Stateless):
+    """LibraSpec's Algorithm 1 as printed (arXiv 2608.08721), overshoot and all.
+
+    Start at one block of ``block`` tokens. While d < ``longest``: let e be the least, over
+    i = 1..d, of floor(alpha * sum_{j=i..d} prod_{k=i..j} q_k + i). If e <= d, submit e;
+    otherwise go on from d = e, drafting whole blocks as the budget runs out. The result
+    can exceed ``longest`` by floor(alpha) - 1.
+    """
+
+    alpha: float = 2.2
+    block: int = 16
+    longest: int = 24
+
+    def decide(self, view: View, state: Floats) -> Decision:
+        q = view.confidence
+        rows, depth = q.shape
+        d = np.full(rows, self.block, dtype=np.int64)
+        drafted = d.copy()
+        going = d < self.longest
+        while going.any():
+            e = self._least(q[going], d[going])
+            before = d[going]
+            d[going] = e
+            short = np.maximum(e - drafted[going], 0)
+            drafted[going] += -(-short // self.block) * self.block
+            further = e > before
+            going[going] = further & (e < self.longest)
+        return Decision(drafted, d)
+
+    def _least(self, q: Floats, d: Ints) -> Ints:
+        """min over i of floor(alpha * gain of positions i..d + i), from the far end backwards."""
+        depth = q.shape[1]
+        gain = np.zeros(len(d))
+        least = np.full(len(d), np.inf)
+        for i in range(int(d.max()), 0, -1):
+            inside = i <= d
+            # A token past the end of the record's blocks is as good as certain to be refused.
+            here = q[:, i - 1] if i <= depth else 0.0
+            gain = np.where(inside, here * (1.0 + gain), 0.0)
+            least = np.where(inside, np.minimum(least, np.floor(self.alpha * gain + i)), least)
+        return least.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ExactMarginal(_Stateless):
+    """Stop at the first token that does not raise expected tokens per second.
+
+    theta(n) = (1 + sum_{j<=n} prod_{k<=j} q_k) / seconds(n), the bonus token and the
+    drafting included (the rule of CaDDTree, arXiv 2606.01813). The drafter runs one
+    token at a time, so the token that ends the search has been drafted too.
+    """
+
+    longest: int = 24
+
+    def decide(self, view: View, state: Floats) -> Decision:
+        tokens = expected_tokens(view.confidence)
+        theta = tokens / view.seconds
+        reach = np.minimum(view.limit, min(self.longest, view.confidence.shape[1]))
+        worse = theta[:, 1:] <= theta[:, :-1]
+        worse &= np.arange(1, theta.shape[1])[None] <= reach[:, None]
+        stops = worse.any(axis=1)
+        first = worse.argmax(axis=1)  # theta(first + 1) <= theta(first)
+        submitted = np.where(stops, first, reach)
+        drafted = np.where(stops, first + 1, reach)
+        return Decision(drafted, submitted)
+
+
+def expected_tokens(confidence: Floats) -> Floats:
+    """Expected emitted tokens at each length 0..D, bonus included; (Q, D) to (Q, D + 1)."""
+    survival = np.cumprod(confidence, axis=1)
+    return np.concatenate(
+        [np.ones((len(survival), 1)), 1.0 + np.cumsum(survival, axis=1)], axis=1
+    )
+
+
+@dataclass(frozen=True)
+class Prescribed:
+    """Lengths fixed beforehand at every flat position: what an oracle hands to replay.
+
+    Not a rule: it is given the position, which a rule is not, because an oracle has
+    looked at verdicts. ``lengths`` has shape (N,).
+    """
+
+    lengths: Ints

@@ -1,0 +1,1 @@
+"""Closed forms, numpy only; each says its paper, equation and assumptions."""
