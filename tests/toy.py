@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from simspec.speculation.drafters import PromptLookup
@@ -182,7 +183,7 @@ class Toy:
             for drafter in MODELS[1:]:
                 self._blocks(p, drafter, rows)
         rows["latency"] = self._latency()
-        return {t.name: _table(t, rows[t.name]) for t in TRACE_TABLES}
+        return {t.name: table_of(t, rows[t.name]) for t in TRACE_TABLES}
 
     def _along(self, p: int, rows: dict[str, list[dict[str, Any]]]) -> None:
         prompt, text = self.prompts[p], self.texts[p]
@@ -273,7 +274,7 @@ class Toy:
 
     def write(self, folder: Path) -> Manifest:
         """Write the trace to ``folder``."""
-        return write_trace(folder, self.manifest, self.tables)
+        return write_trace(folder, self.manifest, {n: _shard(t) for n, t in self.tables.items()})
 
     def load(self, folder: Path) -> Trace:
         """Write the trace to ``folder`` and read it back through every check."""
@@ -285,7 +286,15 @@ class Toy:
         return index_tables(Tables(Path("toy"), self.manifest, self.tables))
 
 
-def _table(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
+def _shard(data: pa.Table) -> pa.Table:
+    """Through Parquet and back, as the recorder's tables go through its shards."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(data, sink)
+    return pq.read_table(pa.BufferReader(sink.getvalue()))
+
+
+def table_of(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows as a table of the stated types."""
     arrays = []
     for column in table.columns:
         values = [row[column.name] for row in rows]

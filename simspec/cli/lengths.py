@@ -66,7 +66,7 @@ def lengths(
     study = study_lengths(loaded, chosen, priced, settings)
     found = study.as_json()
     if json:
-        command = ["lengths", loaded.manifest.name, "--drafter", chosen, "--cost", Path(name).name]
+        command = ["lengths", trace.as_posix(), "--drafter", chosen, "--cost", name]
         command += ["--batch", str(batch), "--draws", str(draws), "--seed", str(seed), "--json"]
         inputs = {**loaded.inputs, **cost_inputs([name])}
         print_json(

@@ -70,9 +70,9 @@ def rank(
     names = cost or [loaded.manifest.dtype]
     rankings = carry_out(loaded, [open_cost(loaded, name) for name in names], settings)
     if json:
-        command = ["rank", loaded.manifest.name]
+        command = ["rank", trace.as_posix()]
         for name in names:
-            command += ["--cost", Path(name).name]
+            command += ["--cost", name]
         command += ["--batches", batches, "--lengths", lengths]
         command += ["--draws", str(draws), "--seed", str(seed), "--json"]
         document = {

