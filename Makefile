@@ -45,12 +45,12 @@ lint: $(VENV)/installed ## formatting, lint, types, and which room may import wh
 	$(VENV)/bin/lint-imports
 
 bench: $(VENV)/installed ## measure timings (pytest-benchmark), and nothing beside them
-	$(VENV)/bin/pytest -o addopts=--import-mode=importlib --benchmark-only
+	$(VENV)/bin/pytest -o addopts=--import-mode=importlib --benchmark-only benchmarks
 
 clean: ## remove environments, caches and the demo's page; traces and other reports stay
 	rm -rf $(VENV) $(DEMO) reports/demo build dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
-	find simspec tests -type d -name __pycache__ -prune -exec rm -rf {} +
+	find . -path ./traces -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # Each environment has a stamp, `installed`, written last: an install that was stopped is done again, and one
 # that is complete is not, until what it was made from changes.

@@ -77,7 +77,8 @@ class Request:
         """Run one cycle; ``drafted`` is at most the block's length."""
         before = list(self.history)
         tokens = self.block()[0][:drafted]
-        assert len(tokens) == drafted and submitted <= drafted
+        assert len(tokens) == drafted
+        assert submitted <= drafted
         drafter, lag = self.chain.drafter, 0
         if drafter in self.caches and drafted:
             lag = len(before) - len(self.caches[drafter])
@@ -201,8 +202,13 @@ def lockstep_seconds(
         at = dict(enumerate(here))
         drafted = {i: int(runs.drafted[q, c]) for i, q in at.items()}
 
-        def add(model: str, widths: dict[int, int], at: dict[int, int] = at, c: int = c) -> None:
-            forwards.append((model, [(w, int(runs.context[at[i], c])) for i, w in widths.items() if w]))
+        held_by = {i: int(runs.context[q, c]) for i, q in at.items()}
+
+        def add(
+            model: str, widths: dict[int, int], held_by: dict[int, int] = held_by,
+            forwards: list[tuple[str, list[tuple[int, int]]]] = forwards,
+        ) -> None:
+            forwards.append((model, [(w, held_by[i]) for i, w in widths.items() if w]))
 
         drafter = runs.chain.drafter
         if drafter is not None and lookup:

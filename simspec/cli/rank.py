@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ def rank(
     lengths: str = "1-8",
     draws: int = 100,
     seed: int = 0,
+    jobs: int = 0,
     json: bool = False,
 ) -> None:
     """Rank chains by replay and by Eq. 7's readings.
@@ -49,10 +51,12 @@ def rank(
         Bootstrap draws of prompts.
     seed
         Seed of the draws.
+    jobs
+        Processes; 0 for one a core. The result does not depend on it.
     json
         Print JSON.
     """
-    from simspec.cli.checks import draws_and_seed
+    from simspec.cli.checks import draws_and_seed, processes
     from simspec.compare.costs import cost_inputs, open_cost
     from simspec.compare.rank import RankSettings
     from simspec.compare.rank import rank as carry_out
@@ -68,7 +72,13 @@ def rank(
         seed=seed,
     )
     names = cost or [loaded.manifest.dtype]
-    rankings = carry_out(loaded, [open_cost(loaded, name) for name in names], settings)
+    rankings = carry_out(
+        loaded,
+        [open_cost(loaded, name) for name in names],
+        settings,
+        jobs=processes(jobs),
+        progress=lambda line: print(line, file=sys.stderr),
+    )
     if json:
         command = ["rank", trace.as_posix()]
         for name in names:

@@ -212,11 +212,11 @@ def table_errors(latency: pd.DataFrame) -> list[TableError]:
     """
     errors = []
     for dtype in sorted(set(latency["dtype"]) - {"none"}):
-        for model, found in leave_one_out(latency, dtype).items():
-            grid = latency[(latency["model"] == model) & (latency["dtype"] == dtype)]
-            interior = max(grid["new_tokens"].nunique(), grid["batch"].nunique()) > 2
+        found = leave_one_out(latency, dtype)
+        for model in sorted(set(latency[latency["dtype"] == dtype]["model"])):
+            error = found.get(model)
             errors.append(
-                TableError(model, dtype, found.median, found.p90)
-                if interior else TableError(model, dtype, None, None)
+                TableError(model, dtype, error.median, error.p90)
+                if error else TableError(model, dtype, None, None)
             )
     return errors

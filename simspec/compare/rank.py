@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,10 @@ from simspec.traces.index import Trace
 
 Floats = NDArray[np.float64]
 Candidate = tuple[Chain, int]
+Progress = Callable[[str], None]
+
+# Candidates are replayed in so many pieces: progress is shown after each, and processes share them.
+PIECES = 16
 
 # Readings of Eq. 7 (theory/chains.py): single-token times as printed; a verify forward as wide
 # as the block; the block followed level by level.
@@ -124,8 +130,19 @@ class Ranking:
         }
 
 
-def rank(trace: Trace, costs: list[CostModel], settings: RankSettings) -> list[Ranking]:
+def rank(
+    trace: Trace,
+    costs: list[CostModel],
+    settings: RankSettings,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[Ranking]:
     """Replay every candidate at every batch size, predict it, and keep both.
+
+    Args:
+        jobs: processes to replay in; the result does not depend on it.
+        progress: called with a line to show now and then.
 
     Returns:
         one ranking for each cost, over the candidates whose models it can price.
@@ -145,7 +162,7 @@ def rank(trace: Trace, costs: list[CostModel], settings: RankSettings) -> list[R
             )
     able = [[k for k, (c, _) in enumerate(candidates) if set(c.levels) <= cost.models] for cost in costs]
     draws = draw_prompts(trace, settings.draws, settings.seed)
-    replayed = _replay(trace, costs, candidates, able, draws, settings)
+    replayed = _replay(trace, costs, candidates, draws, settings, jobs, progress)
     counts = draws.counts()
     alphas = {
         "simscore": similarity(trace, counts),
@@ -157,7 +174,7 @@ def rank(trace: Trace, costs: list[CostModel], settings: RankSettings) -> list[R
         batches = [
             BatchRanking(
                 batch=b,
-                replayed=replayed[i][b],
+                replayed=np.stack([replayed[k][i, b] for k in able[i]], axis=1),
                 predicted={
                     f"{variant}/{source}": _predict(trace, cost, mine, variant, pairs, b)
                     for variant in VARIANTS
@@ -174,17 +191,40 @@ def rank(trace: Trace, costs: list[CostModel], settings: RankSettings) -> list[R
 
 
 def _replay(
-    trace: Trace, costs: list[CostModel], candidates: list[Candidate], able: list[list[int]],
-    draws: Draws, settings: RankSettings,
-) -> list[dict[int, Floats]]:
-    """For each cost and batch, seconds a token, shape (draws + 1, candidates it can price)."""
+    trace: Trace,
+    costs: list[CostModel],
+    candidates: list[Candidate],
+    draws: Draws,
+    settings: RankSettings,
+    jobs: int,
+    progress: Progress | None,
+) -> list[dict[tuple[int, int], Floats]]:
+    """For each candidate, seconds a token by (cost, batch), shape (draws + 1,)."""
+    # Long and short drafts mixed, so that pieces take about as long as each other.
+    pieces = [candidates[i :: PIECES] for i in range(min(PIECES, len(candidates)))]
+    work = (joblib.delayed(_replay_piece)(trace, costs, piece, draws, settings) for piece in pieces)
+    found: list[dict[tuple[int, int], Floats]] = [{} for _ in candidates]
+    done = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
+    for i, results in enumerate(done):
+        found[i::PIECES] = results
+        if progress:
+            progress(f"replayed {min((i + 1) * len(candidates) // len(pieces), len(candidates))} of "
+                     f"{len(candidates)} chains x lengths")
+    return found
+
+
+def _replay_piece(
+    trace: Trace, costs: list[CostModel], candidates: list[Candidate], draws: Draws, settings: RankSettings
+) -> list[dict[tuple[int, int], Floats]]:
     start = request_starts(trace)
     plans = {b: batch_requests(draws, b) for b in settings.batches if b > 1}
     counts = draws.counts()
-    out = [{b: np.empty((len(counts), len(able[i]))) for b in settings.batches} for i in range(len(costs))]
     single = np.arange(len(trace.prompts))[:, None]
-    for k, (chain, length) in enumerate(candidates):
-        which = [i for i in range(len(costs)) if k in able[i]]
+    found = []
+    for chain, length in candidates:
+        which = [i for i, cost in enumerate(costs) if set(chain.levels) <= cost.models]
+        result: dict[tuple[int, int], Floats] = {}
+        found.append(result)
         if not which:
             continue
         runs = run(trace, chain, Static(length) if chain.drafter else None, start)
@@ -193,14 +233,13 @@ def _replay(
             requests, owner = (single, None) if batch == 1 else plans[batch]
             timed = price(runs, requests, [costs[i] for i in which], lookup=lookup)
             for i, times in zip(which, timed, strict=True):
-                column = able[i].index(k)
                 if owner is None:  # alone, a prompt takes the same time in every draw
                     seconds, tokens = counts @ times.seconds, counts @ times.tokens
                 else:
                     seconds = np.bincount(owner, weights=times.seconds)
                     tokens = np.bincount(owner, weights=times.tokens)
-                out[i][batch][:, column] = seconds / tokens
-    return out
+                result[i, batch] = seconds / tokens
+    return found
 
 
 def _predict(

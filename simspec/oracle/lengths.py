@@ -79,7 +79,8 @@ def least_seconds(trace: Trace, chain: Chain, cost: CostModel) -> Floats:
     Dynamic programming over (start position, tokens that the drafter lags by), over every
     length 0..D and over drafting one token more than is submitted (which can spare the
     drafter a two-wide forward). No length rule can beat it on this pair of models, given
-    what was recorded; drafting still more only adds forwards.
+    what was recorded; drafting still more only adds forwards. A look-up may be asked for more
+    than is submitted: the cheapest way of asking is taken.
     """
     drafter = _drafter(chain)
     index = trace.drafters[drafter]
@@ -96,13 +97,18 @@ def least_seconds(trace: Trace, chain: Chain, cost: CostModel) -> Floats:
         limit = draft_limit(trace, drafter, at)
         context = trace.context[at]
         least = np.full((len(here), len(lags)), np.inf)
+        asked = _cheapest_lookup(trace, cost, drafter, limit, context)
         for submitted in range(int(limit.max()) + 1 if len(limit) else 1):
             kept = np.minimum(index.matched[at], submitted)
             emitted = np.minimum(kept + 1, trace.remaining[at])
             verify = forward(cost, chain.target, 1, np.full(len(at), submitted + 1), context)
             for drafted in (submitted, submitted + 1):
-                draft = draft_seconds(
-                    trace, cost, drafter, 1, np.array(drafted), lags[None], context[:, None]
+                draft = (
+                    asked[:, [submitted]]
+                    if trace.is_lookup(drafter)
+                    else draft_seconds(
+                        trace, cost, drafter, 1, np.array(drafted), lags[None], context[:, None]
+                    )
                 )
                 if drafted:
                     lag = (emitted - np.minimum(kept, drafted - 1))[:, None] + 0 * lags[None]
@@ -114,6 +120,18 @@ def least_seconds(trace: Trace, chain: Chain, cost: CostModel) -> Floats:
                 least = np.where((drafted <= limit)[:, None], np.minimum(least, total), least)
         best[here[:, None], t, lags[None]] = least
     return best[:, 0, 1]
+
+
+def _cheapest_lookup(
+    trace: Trace, cost: CostModel, drafter: str, limit: Ints, context: Ints
+) -> Floats:
+    """Least seconds of a look-up of at least n tokens, n = 0..D, shape (rows, D + 1)."""
+    if not trace.is_lookup(drafter):
+        return np.empty((len(limit), 0))
+    width = np.arange(trace.manifest.block_length + 1)[None]
+    seconds = forward(cost, drafter, 1, np.maximum(width, 1), context[:, None])
+    seconds = np.where(width <= limit[:, None], seconds, np.inf)
+    return np.minimum.accumulate(seconds[:, ::-1], axis=1)[:, ::-1]
 
 
 def _best(rate: Floats, limit: Ints) -> Prescribed:

@@ -59,7 +59,7 @@ def reliability(study: Study) -> Figure:
         if k % columns == 0:
             axes.set_ylabel("accepted by the target (share)")
         # Outside: points can lie anywhere on the square.
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
     title = f"{study.trace.manifest.name}, {study.behaviour}; bars: 95% Wilson intervals"
     figure.suptitle(title, fontsize=11)
     return figure

@@ -45,22 +45,22 @@ def _hundred(low: float | None, high: float | None) -> list[float | None]:
 
 
 def _pays(study: CostStudy) -> str:
-    pays, unsure = [], []
+    pays: list[int] = []
+    unsure: list[int] = []
     for batch in study.batches:
-        best = study.best(batch)
-        assert best is not None
+        best = _best(study, batch)
         if len(best["chain"]) == 1:
             continue
         low = best["speedup_interval"][0]
         (pays if low is not None and low > 1.0 else unsure).append(batch)
-    best_of = max((_best(study, b)["speedup"], b) for b in study.batches)
-    best = _best(study, best_of[1])
     plain = [b for b in study.batches if b not in pays and b not in unsure]
     parts = []
     if pays:
+        most = max(pays, key=lambda b: float(_best(study, b)["speedup"]))
+        best = _best(study, most)
         gain = with_span(best["speedup"], best["speedup_interval"], 2, "x")
         parts.append(
-            f"Speculation pays at batch {listed(pays)}; the most at batch {best_of[1]}, where "
+            f"Speculation pays at batch {listed(pays)}; the most at batch {most}, where "
             f"{chain_name(best)} is {gain} as fast as plain decoding."
         )
     if unsure:

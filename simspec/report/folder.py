@@ -52,6 +52,7 @@ def replacing(folder: Path) -> Iterator[Path]:
         BadInput: when ``folder`` is in use for something else, or cannot be written.
     """
     check_free(folder)
+    folder = folder.absolute()
     partial = folder.with_name(folder.name + ".writing")
     try:
         if partial.exists():

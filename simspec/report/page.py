@@ -11,6 +11,7 @@ from typing import Any
 
 import jinja2
 import msgspec
+from markupsafe import Markup
 
 from simspec.provenance import versions
 from simspec.report import chain_figures, draft_figures, findings, length_figures
@@ -79,7 +80,7 @@ def _render(study: Study, provenance: dict[str, object], figures: Path) -> str:
     source = resources.files("simspec.report").joinpath("page.html").read_text(encoding="utf-8")
     drawn = {**versions(("matplotlib", "jinja2")), **_versions(provenance)}
     return environment.from_string(source).render(
-        mark=jinja2.utils.markupsafe.Markup(MARK),
+        mark=Markup(MARK),
         manifest=study.trace.manifest,
         categories=study.trace.prompts["category"].value_counts(sort=False).to_dict(),
         behaviour=study.behaviour,

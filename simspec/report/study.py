@@ -112,7 +112,7 @@ def carry_out(trace: Trace, costs: list[CostModel], settings: RankSettings, say:
     Raises:
         BadInput: when a cost cannot price the target and at least one drafter.
     """
-    say(f"ranking chains under {len(costs)} costs")
+    say(f"ranking chains under {', '.join(c.name for c in costs)}")
     rankings = rank(trace, costs, settings)
     prompts = _first_of_categories(trace)
     studies = []

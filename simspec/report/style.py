@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 # Colours of Okabe and Ito, taken so that their greys differ too; markers and line styles
 # carry the same distinction.
@@ -88,13 +88,16 @@ def plain_log(axes: Axes, low: float, high: float, which: str = "both") -> None:
 
 def _nice(low: float, high: float) -> list[float]:
     """Round numbers inside [low, high]: enough to read a scale by, not so many that they touch."""
-    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(np.arange(1, 10, 0.5))):
-        powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    scales: tuple[tuple[float, ...], ...] = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7))
+    for steps in scales:
         ticks = [float(f"{s * p:.6g}") for p in powers for s in steps]
         ticks = [t for t in ticks if low <= t <= high]
         if len(ticks) >= 4:
             return ticks
-    return ticks
+    # Less than a factor of two or so: evenly spaced will do.
+    even = MaxNLocator(5).tick_values(low, high)
+    return [float(f"{t:.6g}") for t in even if low <= t <= high]
 
 
 def bars(

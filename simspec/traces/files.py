@@ -9,11 +9,13 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from simspec.errors import BadInput
 from simspec.provenance import sha256_file
 from simspec.tables import TRACE_TABLES, Table, check_table
+from simspec.traces import ragged
 from simspec.traces.manifest import MANIFEST_NAME, Manifest, TableEntry
 
 BEHAVIOUR = tuple(t.name for t in TRACE_TABLES if t.name != "latency")
@@ -91,12 +93,24 @@ def write_trace(folder: Path, manifest: Manifest, tables: dict[str, pa.Table]) -
 
 
 def behaviour_hash(tables: dict[str, pa.Table]) -> str:
-    """Hash of what the models said, over all tables but latency and whatever wrote the files."""
+    """Hash of what the models said: the values of every table but latency, column by column.
+
+    Over values, not over bytes of files or buffers, which depend on who wrote them.
+    """
     digest = hashlib.sha256()
-    for name in BEHAVIOUR:
-        sink = pa.BufferOutputStream()
-        data = tables[name].replace_schema_metadata(None).combine_chunks()
-        with pa.ipc.new_stream(sink, data.schema) as stream:
-            stream.write_table(data)
-        digest.update(sink.getvalue())
+    for table in TRACE_TABLES:
+        if table.name not in BEHAVIOUR:
+            continue
+        data = tables[table.name]
+        for column in table.columns:
+            values = data.column(column.name)
+            digest.update(f"{table.name}.{column.name}:{len(values)}\n".encode())
+            if pa.types.is_list(column.type):
+                digest.update(ragged.lengths(values).astype("<i8").tobytes())
+                values = pc.list_flatten(values)
+            if pa.types.is_string(column.type):
+                digest.update("\x1f".join(values.to_pylist()).encode())
+            else:
+                plain = values.to_numpy()
+                digest.update(plain.astype(plain.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from simspec.errors import BadInput
 from simspec.tables import TRACE_TABLES
@@ -75,6 +77,7 @@ def _check_together(read: Tables) -> None:
         )
     _check_texts(read, prompts)
     _check_names(read)
+    _check_vocabulary(read)
     _check_along(read, prompts)
     _check_blocks(read, prompts)
     _check_verdicts(read)
@@ -107,6 +110,14 @@ def _check_texts(read: Tables, prompts: pd.DataFrame) -> None:
             f"below the vocabulary, {read.manifest.vocabulary}",
         )
     ends = np.cumsum(prompts["output_tokens"].to_numpy()) - 1
+    inside = np.isin(token, read.manifest.eos_tokens)
+    inside[ends] = False
+    if inside.any():
+        row = int(np.flatnonzero(inside)[0])
+        _refuse(
+            read, "texts", row, "token", token[row],
+            f"one of {read.manifest.eos_tokens} only where the text ends",
+        )
     ended = np.isin(token[ends], read.manifest.eos_tokens)
     wrong = np.flatnonzero(ended != (prompts["finish"] == "eos").to_numpy())
     if len(wrong):
@@ -115,6 +126,29 @@ def _check_texts(read: Tables, prompts: pd.DataFrame) -> None:
             read, "prompts", row, "finish", prompts["finish"][row],
             f"'eos' where the text ends in one of {read.manifest.eos_tokens}",
         )
+
+    short = (prompts["finish"] == "length") & (prompts["output_tokens"] < read.manifest.output_tokens)
+    if short.any():
+        row = int(np.flatnonzero(short)[0])
+        _refuse(
+            read, "prompts", row, "output_tokens", prompts["output_tokens"][row],
+            f"{read.manifest.output_tokens} where the text was cut by its length",
+        )
+
+
+def _check_vocabulary(read: Tables) -> None:
+    for name, column in (
+        ("along", "greedy_token"), ("blocks", "tokens"), ("verdicts", "greedy_token"),
+    ):
+        values = read.tables[name].column(column)
+        flat = pc.list_flatten(values) if pa.types.is_list(values.type) else values
+        bad = np.flatnonzero(flat.to_numpy() >= read.manifest.vocabulary)
+        if len(bad):
+            item = int(bad[0])
+            row = pc.list_parent_indices(values)[item].as_py() if flat is not values else item
+            _refuse(
+                read, name, row, column, flat[item], f"below the vocabulary, {read.manifest.vocabulary}"
+            )
 
 
 def _check_names(read: Tables) -> None:
@@ -228,18 +262,42 @@ def _check_verdicts(read: Tables) -> None:
     if len(bad):
         row = int(bad[0])
         _refuse(read, "verdicts", row, "greedy_token", f"{size[row]} items", f"{block[row] + 1}")
-    intermediates = [
-        m for m, e in read.manifest.models.items()
-        if e.kind == "autoregressive" and m != read.manifest.target
-    ]
+    for column in ("top1_prob", "top2_margin"):
+        _check_size(read, column, size)
+    for column in ("drafted_prob", "overlap"):
+        _check_size(read, column, np.minimum(size, block))
     # An empty block has no verdicts; any other has one of every other model that can verify.
     filled = blocks[blocks["tokens_in_block"] > 0]
-    expected = sum(len([v for v in intermediates if v != d]) for d in filled["drafter"]) + len(filled)
-    if len(keys) != expected:
+    verifiers = [m for m, e in read.manifest.models.items() if e.kind == "autoregressive"]
+    needed = filled.merge(pd.DataFrame({"verifier": verifiers}), how="cross")
+    needed = needed[needed["verifier"] != needed["drafter"]]
+    both = needed.merge(
+        keys.assign(row=np.arange(len(keys))),
+        on=["prompt_id", "start", "drafter", "verifier"], how="outer", indicator=True,
+    )
+    extra, missing = both[both["_merge"] == "right_only"], both[both["_merge"] == "left_only"]
+    if len(extra):
+        bad_row = extra.iloc[0]
         _refuse(
-            read, "verdicts", None, "verifier", f"{len(keys)} rows",
-            f"{expected}: every other model on every block that is not empty",
+            read, "verdicts", int(bad_row["row"]), "verifier", bad_row["verifier"],
+            "another model than the drafter, on a block that is not empty",
         )
+    if len(missing):
+        gone = missing.iloc[0]
+        _refuse(
+            read, "verdicts", None, "verifier",
+            f"no verdict of {gone['verifier']!r} on the block of {gone['drafter']!r} at prompt "
+            f"{gone['prompt_id']}, start {gone['start']}",
+            "one of every other model on every block that is not empty",
+        )
+
+
+def _check_size(read: Tables, column: str, wanted: NDArray[np.int64]) -> None:
+    found = ragged.lengths(read.tables["verdicts"].column(column))
+    bad = np.flatnonzero(found != wanted)
+    if len(bad):
+        row = int(bad[0])
+        _refuse(read, "verdicts", row, column, f"{found[row]} items", f"{wanted[row]}")
 
 
 def _refuse(

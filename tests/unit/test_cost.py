@@ -63,7 +63,10 @@ def test_measured_is_its_scalar_twin(model: str, rows: int, width: int, context:
 
 @pytest.mark.parametrize(
     "hole",
-    [{"batch": BATCHES[1], "context": CONTEXTS[0]}, {"batch": 1, "new_tokens": WIDTHS[2], "context": CONTEXTS[1]}],
+    [
+        {"batch": BATCHES[1], "context": CONTEXTS[0]},
+        {"batch": 1, "new_tokens": WIDTHS[2], "context": CONTEXTS[1]},
+    ],
 )
 def test_holes_are_refused(hole: dict[str, int]) -> None:
     gone = LATENCY["model"] == TARGET

@@ -72,7 +72,7 @@ def test_a_null_list_and_a_null_in_a_list_name_their_row(tables: dict[str, pa.Ta
     for bad, row in ((None, 1), ([1, None], 2)):
         items = data.column("tokens").to_pylist()
         items[row] = bad
-        changed = data.set_column(at, pa.field("tokens", pa.list_(pa.int32())), pa.array(items, pa.list_(pa.int32())))
+        changed = data.set_column(at, "tokens", pa.array(items, pa.list_(pa.int32())))
         with pytest.raises(BadInput, match=f"row {row}, column 'tokens'"):
             check_table(BLOCKS, changed, "here")
 

@@ -72,7 +72,7 @@ def test_nothing_appears_when_a_table_is_invalid(toy: Toy, tmp_path: Path) -> No
 
 def test_an_invalid_table_leaves_no_file(toy: Toy, tmp_path: Path) -> None:
     path = tmp_path / "latency.parquet"
-    with pytest.raises(BadInput, match="latency.parquet"):
+    with pytest.raises(BadInput, match=r"latency\.parquet"):
         write_table(path, LATENCY, with_bad_latency(toy)["latency"])
     assert list(tmp_path.iterdir()) == []
 
