@@ -40,7 +40,9 @@ def test_behaviour(benchmark, trace, name):
     """Cycles of 64 copies of every prompt's request, worked out side by side."""
     chain, rule = CASES[name]
     start = np.repeat(trace.offsets[:-1], 64)
-    seconds = two_level_seconds(trace, chain, open_cost(trace, "float32"), 1) if len(chain.levels) == 2 else None
+    seconds = None
+    if len(chain.levels) == 2:
+        seconds = two_level_seconds(trace, chain, open_cost(trace, "float32"), 1)
     runs = benchmark(run, trace, chain, rule, start, seconds)
     tokens = int(runs.emitted.sum())
     benchmark.extra_info["tokens_per_second"] = round(tokens / benchmark.stats["median"])

@@ -28,7 +28,8 @@ def main(source: str, counts: list[int]) -> None:
             add_generation_prompt=True, return_tensors="pt", return_dict=True,
         )["input_ids"]
         with torch.inference_mode():
-            texts.append((target.generate(prompt, max_new_tokens=TOKENS, do_sample=False)[0], prompt.shape[1]))
+            text = target.generate(prompt, max_new_tokens=TOKENS, do_sample=False)[0]
+        texts.append((text, prompt.shape[1]))
     total = sum(len(text) - start for text, start in texts)
     for count in counts:
         found = []

@@ -88,7 +88,7 @@ def lengths(
                     rule if kind == "rules" else f"{rule} (oracle)",
                     f"{1000 * result['seconds_per_token']:.3f}",
                     f"{result['regret_best_static']:+.1f}",
-                    interval(*result["regret_best_static_interval"], 1),
+                    interval(result["regret_best_static_interval"], 1),
                     f"{result['regret_expected']:+.1f}",
                     f"{result['regret_hindsight']:+.1f}",
                     "-" if bound is None else f"{bound:+.1f}",

@@ -28,8 +28,9 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[objec
     Console(width=None if sys.stdout.isatty() else 140).print(table)
 
 
-def interval(low: float | None, high: float | None, digits: int) -> str:
+def interval(ends: Sequence[float | None], digits: int) -> str:
     """``low..high``, or a dash when there is none."""
+    low, high = ends
     return "-" if low is None or high is None else f"{low:.{digits}f}..{high:.{digits}f}"
 
 

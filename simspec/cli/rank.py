@@ -101,7 +101,7 @@ def rank(
         rows = []
         for batch, entry in found["batches"].items():
             best = entry["chains"][entry["best"]]
-            rows.append([batch, _name(best), f"{best['speedup']:.3f}", interval(*best["speedup_interval"], 3)])
+            rows.append([batch, _name(best), f"{best['speedup']:.3f}", interval(best["speedup_interval"], 3)])
         print_table(
             f"fastest chain by replay ({loaded.manifest.origin} behaviour)",
             ["batch", "chain x length", "speedup", "95%"],
@@ -114,7 +114,7 @@ def rank(
                 rows.append(
                     [
                         batch, name, f"{score['kendall_tau']:.2f}", "yes" if score["top1"] else "no",
-                        f"{score['regret']:.1f}", interval(*score["regret_interval"], 1), _name(pick),
+                        f"{score['regret']:.1f}", interval(score["regret_interval"], 1), _name(pick),
                     ]
                 )
         print_table(

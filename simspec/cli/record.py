@@ -26,7 +26,11 @@ def record(recipe: Path, out: Path) -> None:
         raise BadInput(
             f"recording needs {error.name}", hint="pip install 'simspec[record]'"
         ) from error
-    # The command that is kept names no folder of this machine.
-    manifest = carry_out(recipe, out, ["simspec", "record", recipe.name, out.name])
+    manifest = carry_out(
+        recipe,
+        out,
+        ["simspec", "record", recipe.as_posix(), out.as_posix()],
+        progress=lambda line: print(line, file=sys.stderr),
+    )
     rows = sum(entry.rows for entry in manifest.tables.values())
     print(f"{out}: {rows} rows in {len(manifest.tables)} tables", file=sys.stderr)

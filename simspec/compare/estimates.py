@@ -26,8 +26,9 @@ def similarity(trace: Trace, counts: Floats) -> dict[Pair, Floats]:
     """
     size = len(trace.prompts)
     positions = trace.prompts["output_tokens"].to_numpy().astype(np.float64)
-    found = {}
-    for (a, b), rows in trace.pairs.groupby(["model_a", "model_b"]):
+    found: dict[Pair, Floats] = {}
+    for key, rows in trace.pairs.groupby(["model_a", "model_b"]):
+        a, b = (str(name) for name in key)
         overlap = 1.0 - rows["tv"].to_numpy().astype(np.float64)
         sums = np.bincount(rows["prompt_id"], weights=overlap, minlength=size)
         found[a, b] = found[b, a] = (counts @ sums) / (counts @ positions)

@@ -247,7 +247,7 @@ def _predict(
     alphas: dict[Pair, Floats], batch: int,
 ) -> Floats:
     """Predicted seconds a token, shape (draws + 1, candidates), at the trace's mean context."""
-    context = np.array([round(float(trace.context.mean()))])
+    context = np.array([round(float(trace.context.mean()))], dtype=np.int64)
     widths = np.arange(1, 2 * max(length for _, length in candidates) + 3)
     curves = {
         model: forward(cost, model, batch, widths, context)
@@ -276,4 +276,5 @@ def _predict(
             out[:, k] = funnel(adjacent, length, one, verify, replace=replace)
         else:
             out[:, k] = reach(adjacent, length, one, verify, wide=variant == "reach-wide")
-    return out
+    # The formulas follow one request; its batch emits as much in every row at the same time.
+    return out / batch

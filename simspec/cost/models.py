@@ -29,9 +29,14 @@ class CostModel(Protocol):
         step_overhead_seconds: fixed time of each cycle, whatever the chain.
     """
 
-    name: str
-    label: str
-    step_overhead_seconds: float
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def step_overhead_seconds(self) -> float: ...
 
     @property
     def models(self) -> frozenset[str]: ...

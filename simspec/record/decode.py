@@ -74,7 +74,7 @@ def decode(
             models, chain, rule, levels, before, text, min(block_length, room - 1), state, priced
         )
         submitted = block[: int(decision.submitted[0])]
-        widths: dict[str, int] = {m: 0 for m in chain.levels}
+        widths = dict.fromkeys(chain.levels, 0)
 
         def verifier(name: str, text: Tokens = text, widths: dict[str, int] = widths) -> Verifier:
             def greedy(tokens: Tokens) -> Tokens:

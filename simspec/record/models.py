@@ -64,7 +64,7 @@ def load_models(recipe: Recipe) -> LoadedModels:
                     "kind": "autoregressive",
                     "form": "layer-skip",
                     "parent": recipe.target.name,
-                    "layers": networks[drafter.name].config.num_hidden_layers,
+                    "layers": int(target.config.num_hidden_layers) - drafter.count,
                     "skipped_first": drafter.first,
                     "skipped_count": drafter.count,
                 }

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,11 +26,21 @@ from simspec.tables import PROMPTS, TRACE_TABLES
 from simspec.traces.files import write_trace
 from simspec.traces.manifest import Manifest, ModelEntry
 
-UNITS = {"time": "seconds", "length": "tokens", "probability": "0 to 1", "margin": "logits", "entropy": "nats"}
+Progress = Callable[[str], None]
+
+UNITS = {
+    "time": "seconds",
+    "length": "tokens",
+    "probability": "0 to 1",
+    "margin": "logits",
+    "entropy": "nats",
+}
 
 
-def record(recipe_path: Path, folder: Path, command: list[str]) -> Manifest:
-    """Carry out a recipe and write the trace to ``folder``.
+def record(
+    recipe_path: Path, folder: Path, command: list[str], progress: Progress | None = None
+) -> Manifest:
+    """Carry out a recipe and write the trace to ``folder``; ``progress`` is called with lines to show.
 
     Shards go to ``folder`` + ``.partial``; a run that was killed goes on from there. What a
     shard holds depends on the recipe alone, so a resumed recording has the same behaviour.
@@ -45,7 +53,7 @@ def record(recipe_path: Path, folder: Path, command: list[str]) -> Manifest:
     if folder.exists():
         raise BadInput("exists", where=folder, hint="a recording is never overwritten: move it away")
     texts = choose_prompts(recipe, recipe_path.parent)
-    shards = _Shards(folder.with_name(folder.name + ".partial"), recipe_hash)
+    shards = _Shards(folder.with_name(folder.name + ".partial"), recipe_hash, progress)
     models = load_models(recipe)
     prompts = [encode_prompt(models, recipe, text) for text in texts]
 
@@ -150,10 +158,11 @@ def _prompt_shard(
 def _timed(models: LoadedModels, recipe: Recipe) -> list[Timed]:
     entries = [Timed(name, recipe.dtype, network) for name, network in models.networks.items()]
     assert recipe.latency is not None
-    for name in recipe.latency.int8:
-        if name in models.networks:
-            entries.append(Timed(name, "int8-dynamic", quantize_int8(models.networks[name])))
-    return entries
+    return entries + [
+        Timed(name, "int8-dynamic", quantize_int8(models.networks[name]))
+        for name in recipe.latency.int8
+        if name in models.networks
+    ]
 
 
 def _near_ties(tables: dict[str, pa.Table], target: str) -> dict[str, float]:
@@ -169,8 +178,9 @@ def _near_ties(tables: dict[str, pa.Table], target: str) -> dict[str, float]:
 class _Shards:
     """Finished pieces of a recording, each a folder that appears by one rename."""
 
-    def __init__(self, folder: Path, recipe_hash: str):
+    def __init__(self, folder: Path, recipe_hash: str, progress: Progress | None):
         self.folder = folder
+        self.progress = progress
         mark = folder / "recipe.sha256"
         if folder.exists():
             found = mark.read_text().strip() if mark.exists() else "none"
@@ -188,7 +198,7 @@ class _Shards:
     def make(self, name: str, build: Callable[[], dict[str, pa.Table]], label: str) -> None:
         final = self.folder / name
         if final.exists():
-            print(f"{label}: found", file=sys.stderr)
+            self._show(f"{label}: found")
             return
         begun = time.perf_counter()
         tables = build()
@@ -198,17 +208,20 @@ class _Shards:
         for table_name, table in tables.items():
             pq.write_table(table, partial / f"{table_name}.parquet")
         (partial / "seconds").write_text(f"{seconds:.3f}\n")
-        os.replace(partial, final)
-        print(f"{label}: {seconds:.1f} s", file=sys.stderr)
+        partial.replace(final)
+        self._show(f"{label}: {seconds:.1f} s")
+
+    def _show(self, line: str) -> None:
+        if self.progress:
+            self.progress(line)
 
     def _folders(self) -> list[Path]:
         return sorted(p for p in self.folder.iterdir() if p.is_dir())
 
     def tables(self) -> dict[str, pa.Table]:
         parts: dict[str, list[pa.Table]] = {t.name: [] for t in TRACE_TABLES}
-        for shard in self._folders():
-            for path in sorted(shard.glob("*.parquet")):
-                parts[path.stem].append(pq.read_table(path))
+        for path in (p for shard in self._folders() for p in sorted(shard.glob("*.parquet"))):
+            parts[path.stem].append(pq.read_table(path))
         return {
             t.name: pa.concat_tables(parts[t.name]) if parts[t.name] else t.schema.empty_table()
             for t in TRACE_TABLES

@@ -53,7 +53,8 @@ class _Phase:
         )
         total = np.zeros(self.rows.shape)
         total[ran] = cost.forward_seconds(self.model, shape)
-        return total.sum(axis=1)
+        summed: Floats = total.sum(axis=1)
+        return summed
 
 
 def price(
@@ -96,12 +97,14 @@ def _phases(runs: Trajectories, group: Ints, lookup: bool) -> list[_Phase]:
             phases.append(_reduce(runs.chain.drafter, asked, context))
         else:
             phases.append(_reduce(runs.chain.drafter, runs.lag[across], context))
-            for step in range(2, int(drafted.max()) + 1):
-                phases.append(
-                    _reduce(runs.chain.drafter, (drafted >= step).astype(np.int16), context)
-                )
-    for model, width in zip(runs.chain.intermediates, runs.middle, strict=True):
-        phases.append(_reduce(model, width[across], context))
+            phases += [
+                _reduce(runs.chain.drafter, (drafted >= step).astype(np.int16), context)
+                for step in range(2, int(drafted.max()) + 1)
+            ]
+    phases += [
+        _reduce(model, width[across], context)
+        for model, width in zip(runs.chain.intermediates, runs.middle, strict=True)
+    ]
     phases.append(_reduce(runs.chain.target, runs.width[across], context))
     return phases
 

@@ -35,7 +35,7 @@ def reliability(study: Study) -> Figure:
     names = list(study.calibration)
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
-    figure = sheet(3.9 * columns + 0.4, 4.1 * rows + 0.5)
+    figure = sheet(3.9 * columns + 0.4, 4.3 * rows + 0.8)
     every = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for axes in every.ravel()[len(names) :]:
         axes.set_visible(False)
@@ -47,19 +47,18 @@ def reliability(study: Study) -> Figure:
         error = np.array([bars(v, (s.low, s.high)) for v, s in zip(y, shares, strict=True)]).T
         axes.errorbar(
             [b.mean_confidence for b in found.bins], y, yerr=error, color=BLACK, marker="o",
-            linestyle="--", linewidth=1.0, markersize=5, capsize=2.5, label=f"ECE {found.expected_error:.3f}",
+            linestyle="--", linewidth=1.0, markersize=5, capsize=2.5, label="observed",
         )
         axes.set_xlim(0, 1.02)
         axes.set_ylim(0, 1.02)
         axes.set_aspect("equal")
-        axes.set_title(name)
+        axes.set_title(f"{name}: ECE {found.expected_error:.3f}")
         if k >= len(names) - columns:
             axes.tick_params(labelbottom=True)
             axes.set_xlabel("mean confidence of a bin")
         if k % columns == 0:
             axes.set_ylabel("accepted by the target (share)")
-        # Outside: points can lie anywhere on the square.
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
     title = f"{study.trace.manifest.name}, {study.behaviour}; bars: 95% Wilson intervals"
     figure.suptitle(title, fontsize=11)
+    below(figure, every[0, 0], 2)
     return figure

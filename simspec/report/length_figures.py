@@ -22,7 +22,7 @@ def along_text(study: Study, cost: CostStudy) -> Figure:
         axes.set_title(study.prompt_name(prompt), fontsize=10, loc="left")
         axes.set_ylabel("tokens")
     every[-1].set_xlabel("position in the text at a cycle's start (tokens)")
-    drafter = cost.lengths[1].drafter
+    drafter = cost.along_drafter
     figure.suptitle(
         f"cost {cost.cost.name}, {study.behaviour}; length submitted, drafter {drafter}, batch 1", fontsize=11
     )
@@ -41,9 +41,8 @@ def _along(axes: Axes, text: dict[str, LengthsAlongText]) -> None:
     )
     for name, marker, colour in (("libraspec", "o", BLACK), ("exact-marginal", "x", ORANGE)):
         axes.plot(
-            text[name].position, text[name].chosen, label=name, marker=marker, color=colour, linestyle="-",
-            linewidth=0.8 if marker == "o" else 0.0, markersize=4.5 if marker == "o" else 6,
-            markerfacecolor="none", markeredgewidth=1.2,
+            text[name].position, text[name].chosen, label=name, marker=marker, color=colour,
+            linestyle="none", markersize=6, markerfacecolor="none", markeredgewidth=1.2,
         )
     axes.set_ylim(bottom=-0.5)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))

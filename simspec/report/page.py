@@ -120,7 +120,8 @@ def _cost_parts(study: Study, cost: CostStudy, figures: Path) -> Iterator[Pictur
     yield Picture(
         f"predicted-{name}.png",
         f"Predicted ({PICKED_BY}) against replayed time per token at batch {panels}; each chain at each "
-        "draft length is a point; grey bars are 95% over draws of prompts. " + said,
+        "draft length is a point; grey bars are 95% over draws of prompts. Both are per emitted token of the "
+        "whole batch. " + said,
     )
     yield Grid(f"Every reading of Eq. 7 at every batch size. {said}", *_readings_table(cost), folded=True)
     for batch in two_of(tuple(cost.batches)):
@@ -139,7 +140,7 @@ def _cost_parts(study: Study, cost: CostStudy, figures: Path) -> Iterator[Pictur
     shown = [study.prompt_name(next(iter(text.values())).prompt) for text in cost.along]
     yield Picture(
         f"along-{name}.png",
-        f"Submitted draft length cycle by cycle with {cost.lengths[1].drafter}, and what the myopic "
+        f"Submitted draft length cycle by cycle with {cost.along_drafter}, and what the myopic "
         f"hindsight oracle would have submitted at the same places. Texts: the first prompt of each "
         f"category ({'; '.join(shown)}). {said}",
     )

@@ -37,7 +37,9 @@ class CostStudy:
     Attributes:
         found: the ranking's JSON, batch sizes as keys.
         lengths: a study of length rules for each batch size that the rules were replayed at.
-        along: for each shown prompt, each rule along its text at batch 1.
+        along: for each shown prompt, each rule along its text at batch 1, with ``along_drafter``:
+            the best drafter, a look-up only where nothing else is priced, since a look-up is
+            always sure of itself and rules that read confidence have nothing to read.
         left_out: errors of the latency table by model; None where the cost is no table.
     """
 
@@ -46,6 +48,7 @@ class CostStudy:
     found: dict[str, Any]
     lengths: dict[int, LengthStudy]
     along: list[dict[str, LengthsAlongText]]
+    along_drafter: str
     left_out: dict[str, LeaveOneOut] | None
 
     @property
@@ -123,13 +126,13 @@ def carry_out(trace: Trace, costs: list[CostModel], settings: RankSettings, say:
             say(f"length rules under {cost.name} at batch {batch}")
             asked = LengthSettings(batch=batch, draws=settings.draws, seed=settings.seed)
             lengths[batch] = study_lengths(trace, best_drafter(trace, cost, asked), cost, asked)
-        drafter = lengths[1].drafter
+        drafter = _best_with_confidence(trace, lengths[1])
         along = [
             {r: lengths_along_text(trace, drafter, cost, p, r) for r in RULES_ALONG_TEXT} for p in prompts
         ]
         measured = isinstance(cost, MeasuredCost)
         left_out = leave_one_out(trace.latency, cost.name) if measured else None
-        studies.append(CostStudy(cost, ranking, ranking.as_json(), lengths, along, left_out))
+        studies.append(CostStudy(cost, ranking, ranking.as_json(), lengths, along, drafter, left_out))
     say("acceptance and calibration")
     drafted = {d: first_drafts(trace, d) for d in trace.drafters if not trace.is_lookup(d)}
     return Study(
@@ -141,6 +144,20 @@ def carry_out(trace: Trace, costs: list[CostModel], settings: RankSettings, say:
         },
         calibration={d: calibrate(*both) for d, both in drafted.items() if len(both[0])},
     )
+
+
+def _best_with_confidence(trace: Trace, found: LengthStudy) -> str:
+    """``found``'s drafter, or instead of a look-up the network whose best static length is fastest."""
+    able = [d for d in trace.drafters if d in found.cost.models and not trace.is_lookup(d)]
+    if not able or not trace.is_lookup(found.drafter):
+        return found.drafter
+    asked = LengthSettings(batch=1, draws=0, seed=found.settings.seed)
+
+    def least(drafter: str) -> float:
+        study = study_lengths(trace, drafter, found.cost, asked)
+        return float(study.rules[study.best_static].seconds_per_token[0])
+
+    return min(able, key=least)
 
 
 def _first_of_categories(trace: Trace) -> list[int]:
@@ -187,7 +204,7 @@ def lengths_document(study: Study, provenance: dict[str, object]) -> dict[str, A
     for c in study.costs:
         along = [
             {
-                "prompt": a.prompt, "drafter": c.lengths[1].drafter, "rule": rule,
+                "prompt": a.prompt, "drafter": c.along_drafter, "rule": rule,
                 "position": a.position.tolist(), "chosen": a.chosen.tolist(),
                 "hindsight": a.hindsight.tolist(), "accepted": a.accepted.tolist(),
             }

@@ -21,7 +21,7 @@ COLOURS = (BLACK, BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 
-_SETTINGS: dict[str, Any] = {
+_SETTINGS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 11,
     "axes.titlesize": 11,
@@ -43,7 +43,8 @@ def drawing() -> Iterator[None]:
     """The defaults that matplotlib comes with and then ours, whatever the reader's own settings are."""
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(_SETTINGS)
+        for name, value in _SETTINGS.items():
+            mpl.rcParams[name] = value
         yield
 
 
@@ -93,7 +94,7 @@ def _nice(low: float, high: float) -> list[float]:
     for steps in scales:
         ticks = [float(f"{s * p:.6g}") for p in powers for s in steps]
         ticks = [t for t in ticks if low <= t <= high]
-        if len(ticks) >= 4:
+        if len(ticks) >= 3:
             return ticks
     # Less than a factor of two or so: evenly spaced will do.
     even = MaxNLocator(5).tick_values(low, high)

@@ -117,7 +117,7 @@ class LibraSpec(_Stateless):
 
     def decide(self, view: View, state: Floats) -> Decision:
         q = view.confidence
-        rows, depth = q.shape
+        rows = len(q)
         d = np.full(rows, self.block, dtype=np.int64)
         drafted = d.copy()
         going = d < self.longest

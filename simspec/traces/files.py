@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from pathlib import Path
 
@@ -62,7 +61,7 @@ def write_table(path: Path, table: Table, data: pa.Table) -> TableEntry:
         ],
         use_byte_stream_split=floats, store_schema=True, row_group_size=1 << 20,
     )
-    os.replace(partial, path)
+    partial.replace(path)
     return TableEntry(file=path.name, rows=data.num_rows, sha256=sha256_file(path))
 
 
@@ -88,7 +87,7 @@ def write_trace(folder: Path, manifest: Manifest, tables: dict[str, pa.Table]) -
     )
     text = msgspec.json.format(msgspec.json.encode(complete), indent=2)
     (partial / MANIFEST_NAME).write_bytes(text + b"\n")
-    os.replace(partial, folder)
+    partial.replace(folder)
     return complete
 
 

@@ -298,6 +298,7 @@ def _first_true(flags: NDArray[np.bool_]) -> Ints:
 def _next_true(flags: NDArray[np.bool_], ends: Ints) -> Ints:
     """At each slot, the next slot at or after it that is True within its prompt, or -1."""
     index = np.where(flags, np.arange(len(flags)), len(flags))
-    following = np.minimum.accumulate(index[::-1])[::-1]
+    following: Ints = np.minimum.accumulate(index[::-1])[::-1]
     limit = ends[np.searchsorted(ends, np.arange(len(flags)))]
-    return np.where(following <= limit, following, -1)
+    found: Ints = np.where(following <= limit, following, -1)
+    return found

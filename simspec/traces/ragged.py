@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 def lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Items in each row of a list column, shape (rows,)."""
-    offsets = _plain(column).offsets.to_numpy()
+    offsets: NDArray[np.int32] = _plain(column).offsets.to_numpy()
     return np.diff(offsets).astype(np.int64)
 
 

@@ -33,7 +33,8 @@ class Tables:
 
     def frame(self, name: str) -> pd.DataFrame:
         """A table as a pandas frame."""
-        return self.tables[name].to_pandas()
+        frame: pd.DataFrame = self.tables[name].to_pandas()
+        return frame
 
 
 def read_tables(folder: Path) -> Tables:
@@ -227,7 +228,7 @@ def _check_blocks(read: Tables, prompts: pd.DataFrame) -> None:
             )
     missing = needed - set(found)
     if missing:
-        p, t, m = sorted(missing)[0]
+        p, t, m = min(missing)
         _refuse(
             read, "blocks", None, "start", f"no block of {m!r} at prompt {p}, start {t}",
             "a block wherever the drafter's first token is not the text's",
