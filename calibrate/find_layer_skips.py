@@ -25,7 +25,9 @@ def main(source: str, counts: list[int]) -> None:
     for line in (Path(__file__).parent / "prompts" / "own.jsonl").read_text().splitlines():
         prompt = models.tokenizer.apply_chat_template(
             [{"role": "user", "content": json.loads(line)["prompt"]}],
-            add_generation_prompt=True, return_tensors="pt", return_dict=True,
+            add_generation_prompt=True,
+            return_tensors="pt",
+            return_dict=True,
         )["input_ids"]
         with torch.inference_mode():
             text = target.generate(prompt, max_new_tokens=TOKENS, do_sample=False)[0]

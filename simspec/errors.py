@@ -35,6 +35,4 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, where: object = 
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else ""
-    return BadInput(
-        f"unknown {kind} {name!r}", where=where, allowed=", ".join(names) or "none", hint=hint
-    )
+    return BadInput(f"unknown {kind} {name!r}", where=where, allowed=", ".join(names) or "none", hint=hint)

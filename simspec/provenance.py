@@ -63,9 +63,7 @@ def _processor_name() -> str:
     return platform.processor() or "unknown"
 
 
-def provenance(
-    command: list[str], inputs: Mapping[str, str], seed: int | None = None
-) -> dict[str, object]:
+def provenance(command: list[str], inputs: Mapping[str, str], seed: int | None = None) -> dict[str, object]:
     """The block that every simulated output carries.
 
     Args:

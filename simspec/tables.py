@@ -62,9 +62,7 @@ PROMPTS = Table(
         Column("prompt_hash", pa.string(), "sha256", "hash of the prompt's token ids"),
         Column("prompt_tokens", pa.int32(), "tokens", "length of the prompt, chat template included", 1),
         Column("output_tokens", pa.int32(), "tokens", "length of the target's text", 1),
-        Column(
-            "finish", pa.string(), "name", "why the text ended", choices=("eos", "length")
-        ),
+        Column("finish", pa.string(), "name", "why the text ended", choices=("eos", "length")),
     ),
     key=("prompt_id",),
 )
@@ -116,8 +114,12 @@ BLOCKS = Table(
         Column("drafter", pa.string(), "name", "the model that drafted it"),
         Column("tokens", _tokens, "token id", "what it drafted, in order; empty when it had nothing", 0),
         Column(
-            "confidence", pa.list_(pa.float32()), "probability",
-            "the drafter's probability of each drafted token; 1 for a look-up, which is certain by form", 0, 1,
+            "confidence",
+            pa.list_(pa.float32()),
+            "probability",
+            "the drafter's probability of each drafted token; 1 for a look-up, which is certain by form",
+            0,
+            1,
         ),
         Column("top1_prob", _halves, "probability", "its greatest probability at each place", 0, 1),
         Column("top2_margin", _halves, "logits", "logit of the first minus logit of the second", 0),
@@ -134,15 +136,22 @@ VERDICTS = Table(
         Column("drafter", pa.string(), "name", "the model that drafted the block"),
         Column("verifier", pa.string(), "name", "the model that reads it"),
         Column(
-            "greedy_token", _tokens, "token id",
-            "the verifier's most probable token at each place of the block and one past its end", 0,
+            "greedy_token",
+            _tokens,
+            "token id",
+            "the verifier's most probable token at each place of the block and one past its end",
+            0,
         ),
         Column("top1_prob", _halves, "probability", "its greatest probability at each place", 0, 1),
         Column("top2_margin", _halves, "logits", "logit of the first minus logit of the second", 0),
         Column("drafted_prob", _halves, "probability", "its probability of each drafted token", 0, 1),
         Column(
-            "overlap", _halves, "probability",
-            "sum over the vocabulary of min(drafter, verifier): acceptance under sampling", 0, 1,
+            "overlap",
+            _halves,
+            "probability",
+            "sum over the vocabulary of min(drafter, verifier): acceptance under sampling",
+            0,
+            1,
         ),
     ),
     key=("prompt_id", "start", "drafter", "verifier"),
@@ -178,14 +187,13 @@ def check_table(table: Table, data: pa.Table, where: Path | str) -> None:
     if missing or extra:
         raise BadInput(
             f"columns do not match: missing {missing or 'none'}, unexpected {extra or 'none'}",
-            where=where, allowed=", ".join(names),
+            where=where,
+            allowed=", ".join(names),
         )
     for column in table.columns:
         found = data.schema.field(column.name).type
         if found != column.type:
-            raise BadInput(
-                f"column {column.name!r} has type {found}", where=where, allowed=str(column.type)
-            )
+            raise BadInput(f"column {column.name!r} has type {found}", where=where, allowed=str(column.type))
         _check_values(column, data.column(column.name), where)
     _check_key(table, data, where)
 
@@ -251,5 +259,6 @@ def _check_key(table: Table, data: pa.Table, where: Path | str) -> None:
         values = {n: data.column(n)[int(rows[0])].as_py() for n in table.key}
         raise BadInput(
             f"rows {int(rows[0])} and {int(rows[1])} have the same key {values}",
-            where=where, allowed="one row a key",
+            where=where,
+            allowed="one row a key",
         )

@@ -98,7 +98,9 @@ class Request:
         done = run_cycle(
             np.array(tokens[:submitted], dtype=np.int32),
             [verifier(m) for m in self.chain.levels[1:] or self.chain.levels],
-            self.chain.semantics, self.room, [EOS],
+            self.chain.semantics,
+            self.room,
+            [EOS],
         )
         emitted = done.emitted.tolist()
         self.history = before + emitted
@@ -109,14 +111,27 @@ class Request:
             self.caches[model] = self.caches[model][: len(before) + right]
             assert self.caches[model] == self.history[: len(self.caches[model])]
         return TwinCycle(
-            len(before), drafted, submitted, done.offered, done.kept, done.accepted, tuple(emitted),
-            lag, tuple(widths[m] for m in self.chain.intermediates), widths[self.chain.target],
+            len(before),
+            drafted,
+            submitted,
+            done.offered,
+            done.kept,
+            done.accepted,
+            tuple(emitted),
+            lag,
+            tuple(widths[m] for m in self.chain.intermediates),
+            widths[self.chain.target],
         )
 
 
 def decode(
-    toy: Toy, chain: Chain, rule: LengthRule | Prescribed | None, prompt: int, first: int,
-    start: int = 0, seconds: np.ndarray | None = None,
+    toy: Toy,
+    chain: Chain,
+    rule: LengthRule | Prescribed | None,
+    prompt: int,
+    first: int,
+    start: int = 0,
+    seconds: np.ndarray | None = None,
 ) -> tuple[list[TwinCycle], list[int]]:
     """Decode a request to its end.
 
@@ -167,9 +182,7 @@ def cycle_seconds(cycle: TwinCycle, chain: Chain, price: Price, overhead: float 
     elif cycle.drafted:
         total += one(chain.levels[0], cycle.lag)
         total += sum(one(chain.levels[0], 1) for _ in range(cycle.drafted - 1))
-    total += sum(
-        one(m, width) for m, width in zip(chain.intermediates, cycle.middle, strict=True) if width
-    )
+    total += sum(one(m, width) for m, width in zip(chain.intermediates, cycle.middle, strict=True) if width)
     return total + one(chain.target, cycle.width)
 
 
@@ -205,7 +218,9 @@ def lockstep_seconds(
         held_by = {i: int(runs.context[q, c]) for i, q in at.items()}
 
         def add(
-            model: str, widths: dict[int, int], held_by: dict[int, int] = held_by,
+            model: str,
+            widths: dict[int, int],
+            held_by: dict[int, int] = held_by,
             forwards: list[tuple[str, list[tuple[int, int]]]] = forwards,
         ) -> None:
             forwards.append((model, [(w, held_by[i]) for i, w in widths.items() if w]))
@@ -250,9 +265,11 @@ def measured_price(latency: Sequence[dict[str, object]], dtype: str) -> Price:
         batches = sorted({k[2] for k in medians if k[0] == model})
         widths = sorted({k[3] for k in medians if k[0] == model})
         return line(
-            context, contexts,
+            context,
+            contexts,
             lambda c: line(
-                rows, batches,
+                rows,
+                batches,
                 lambda b: line(width, widths, lambda w: medians[model, c, b, w], flat_above=False),
                 flat_above=False,
             ),
@@ -267,8 +284,6 @@ def affine_price(cost: AffineCost) -> Price:
 
     def price(model: str, rows: int, width: int, tokens: int, context: int, held: int) -> float:
         ratio = 1.0 if model == cost.target else cost.ratios[model]
-        return ratio * (
-            cost.base_seconds + cost.token_seconds * tokens + cost.context_token_seconds * held
-        )
+        return ratio * (cost.base_seconds + cost.token_seconds * tokens + cost.context_token_seconds * held)
 
     return price

@@ -124,9 +124,7 @@ class Toy:
         s = self.setting
         if model == TARGET:
             return int(self._unit(TARGET, history[-s.order :]) * VOCABULARY)
-        rate, follows = {
-            MIDDLE: (s.middle_rate, TARGET), SMALL: (s.small_rate, s.small_follows)
-        }[model]
+        rate, follows = {MIDDLE: (s.middle_rate, TARGET), SMALL: (s.small_rate, s.small_follows)}[model]
         if self._unit(model, "follows", history) < rate:
             return self.next_token(follows, history)
         return int(self._unit(model, "own", history) * VOCABULARY)
@@ -155,15 +153,30 @@ class Toy:
         s = self.setting
         entry = TableEntry(file="none.parquet", rows=0, sha256=NO_HASH)
         return Manifest(
-            format=1, name="toy", origin="synthetic", created="1970-01-01T00:00:00Z", command=[],
-            recipe={"seed": s.seed}, recipe_sha256=NO_HASH, target=TARGET,
-            models={
-                m: ModelEntry(kind="prompt-lookup" if m == LOOKUP else "autoregressive") for m in MODELS
-            },
-            tokenizer_sha256=NO_HASH, vocabulary=VOCABULARY, eos_tokens=[EOS],
-            output_tokens=s.output_tokens, block_length=s.block_length, context_limit=512, seed=s.seed,
-            device="none", dtype="float32", machine={}, versions={}, units={}, near_ties={},
-            recording_seconds={}, behaviour_sha256=NO_HASH,
+            format=1,
+            name="toy",
+            origin="synthetic",
+            created="1970-01-01T00:00:00Z",
+            command=[],
+            recipe={"seed": s.seed},
+            recipe_sha256=NO_HASH,
+            target=TARGET,
+            models={m: ModelEntry(kind="prompt-lookup" if m == LOOKUP else "autoregressive") for m in MODELS},
+            tokenizer_sha256=NO_HASH,
+            vocabulary=VOCABULARY,
+            eos_tokens=[EOS],
+            output_tokens=s.output_tokens,
+            block_length=s.block_length,
+            context_limit=512,
+            seed=s.seed,
+            device="none",
+            dtype="float32",
+            machine={},
+            versions={},
+            units={},
+            near_ties={},
+            recording_seconds={},
+            behaviour_sha256=NO_HASH,
             tables={t.name: entry for t in TRACE_TABLES},
             notes=["made-up models: for tests only"],
         )
@@ -173,11 +186,18 @@ class Toy:
         """The trace's tables, as the recorder would fill them."""
         rows: dict[str, list[dict[str, Any]]] = {t.name: [] for t in TRACE_TABLES}
         for p, (prompt, text) in enumerate(zip(self.prompts, self.texts, strict=True)):
-            rows["prompts"].append({
-                "prompt_id": p, "category": "synthetic", "source": "toy", "source_id": str(p),
-                "prompt_hash": hashlib.sha256(bytes(prompt)).hexdigest(), "prompt_tokens": len(prompt),
-                "output_tokens": len(text), "finish": "eos" if text[-1] == EOS else "length",
-            })
+            rows["prompts"].append(
+                {
+                    "prompt_id": p,
+                    "category": "synthetic",
+                    "source": "toy",
+                    "source_id": str(p),
+                    "prompt_hash": hashlib.sha256(bytes(prompt)).hexdigest(),
+                    "prompt_tokens": len(prompt),
+                    "output_tokens": len(text),
+                    "finish": "eos" if text[-1] == EOS else "length",
+                }
+            )
             rows["texts"] += [{"prompt_id": p, "position": t, "token": w} for t, w in enumerate(text)]
             self._along(p, rows)
             for drafter in MODELS[1:]:
@@ -192,11 +212,19 @@ class Toy:
             for t, token in enumerate(text):
                 seen = [*prompt, *text[:t]]
                 mine = self.next_token(model, seen)
-                rows["along"].append({
-                    "prompt_id": p, "position": t, "model": model, "greedy_token": mine,
-                    "top1_prob": self.confidence(model, seen), "top2_margin": 1.0, "entropy": 0.5,
-                    "text_prob": self._prob(model, seen, token), "text_rank": int(mine != token),
-                })
+                rows["along"].append(
+                    {
+                        "prompt_id": p,
+                        "position": t,
+                        "model": model,
+                        "greedy_token": mine,
+                        "top1_prob": self.confidence(model, seen),
+                        "top2_margin": 1.0,
+                        "entropy": 0.5,
+                        "text_prob": self._prob(model, seen, token),
+                        "text_rank": int(mine != token),
+                    }
+                )
         for t in range(len(text)):
             seen = [*prompt, *text[:t]]
             block = self.lookup.draft(np.array(seen, dtype=np.int32), 1)
@@ -207,8 +235,12 @@ class Toy:
                 pairs += [(m, LOOKUP) for m in networks]
             rows["pairs"] += [
                 {
-                    "prompt_id": p, "position": t, "model_a": a, "model_b": b,
-                    "tv": self._unit("tv", a, b, tuple(seen)), "argmax_agree": first[a] == first[b],
+                    "prompt_id": p,
+                    "position": t,
+                    "model_a": a,
+                    "model_b": b,
+                    "tv": self._unit("tv", a, b, tuple(seen)),
+                    "argmax_agree": first[a] == first[b],
                 }
                 for a, b in pairs
             ]
@@ -233,10 +265,16 @@ class Toy:
                     block.append(self.next_token(drafter, [*seen, *block]))
             key = {"prompt_id": p, "start": start, "drafter": drafter}
             zeros = [0.0] * len(block)
-            rows["blocks"].append({
-                **key, "tokens": block, "confidence": sure, "top1_prob": sure, "top2_margin": zeros,
-                "entropy": zeros,
-            })
+            rows["blocks"].append(
+                {
+                    **key,
+                    "tokens": block,
+                    "confidence": sure,
+                    "top1_prob": sure,
+                    "top2_margin": zeros,
+                    "entropy": zeros,
+                }
+            )
             if not block:
                 continue
             for verifier in (m for m in MODELS if m not in (drafter, LOOKUP)):
@@ -248,11 +286,17 @@ class Toy:
                 greedy = self.greedy(verifier, seen, block)[:words]
                 places = [[*seen, *block[:j]] for j in range(words)]
                 drafted = [self._prob(verifier, places[j], w) for j, w in enumerate(known)]
-                rows["verdicts"].append({
-                    **key, "verifier": verifier, "greedy_token": greedy.tolist(),
-                    "top1_prob": [self.confidence(verifier, h) for h in places],
-                    "top2_margin": [1.0] * words, "drafted_prob": drafted, "overlap": drafted,
-                })
+                rows["verdicts"].append(
+                    {
+                        **key,
+                        "verifier": verifier,
+                        "greedy_token": greedy.tolist(),
+                        "top1_prob": [self.confidence(verifier, h) for h in places],
+                        "top2_margin": [1.0] * words,
+                        "drafted_prob": drafted,
+                        "overlap": drafted,
+                    }
+                )
 
     def _prob(self, model: str, history: History, token: int) -> float:
         top = self.confidence(model, history)
@@ -264,11 +308,19 @@ class Toy:
         scale = {TARGET: 1.0, MIDDLE: 0.4, SMALL: 0.1, LOOKUP: 0.01}
         return [
             {
-                "model": m, "device": "none", "dtype": "none" if m == LOOKUP else "float32",
-                "batch": b, "new_tokens": w, "context": c, "repetition": r,
+                "model": m,
+                "device": "none",
+                "dtype": "none" if m == LOOKUP else "float32",
+                "batch": b,
+                "new_tokens": w,
+                "context": c,
+                "repetition": r,
                 "seconds": scale[m] * float(generator.uniform(0.5, 1.5)) * (1 + 0.1 * b * w),
             }
-            for c in CONTEXTS for b in BATCHES for w in WIDTHS for m in MODELS
+            for c in CONTEXTS
+            for b in BATCHES
+            for w in WIDTHS
+            for m in MODELS
             for r in range(REPETITIONS)
         ]
 

@@ -64,9 +64,7 @@ def time_cell(
             for entry, cache in zip(timed, caches, strict=True):
                 seconds = _time_forward(entry.network, tokens, positions, cache, context, device)
                 if repetition >= 0:
-                    rows.append(
-                        (entry.model, device, entry.dtype, batch, new, context, repetition, seconds)
-                    )
+                    rows.append((entry.model, device, entry.dtype, batch, new, context, repetition, seconds))
             for name, lookup in lookups.items():
                 seconds = _time_lookup(lookup, generator, batch, new, context, vocabulary)
                 if repetition >= 0:
@@ -85,8 +83,12 @@ def _context(network: Any, prefix: torch.Tensor, batch: int) -> DynamicCache:
 
 
 def _time_forward(
-    network: Any, tokens: torch.Tensor, positions: torch.Tensor, cache: DynamicCache,
-    context: int, device: str,
+    network: Any,
+    tokens: torch.Tensor,
+    positions: torch.Tensor,
+    cache: DynamicCache,
+    context: int,
+    device: str,
 ) -> float:
     _settle(device)
     begun = time.perf_counter()
@@ -106,7 +108,11 @@ def _settle(device: str) -> None:
 
 
 def _time_lookup(
-    lookup: PromptLookup, generator: np.random.Generator, batch: int, new: int, context: int,
+    lookup: PromptLookup,
+    generator: np.random.Generator,
+    batch: int,
+    new: int,
+    context: int,
     vocabulary: int,
 ) -> float:
     texts = generator.integers(0, vocabulary, (batch, context)).astype(np.int32)

@@ -35,9 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 
-def inspect(
-    trace: Path, *, as_json: Annotated[bool, Parameter(name="--json", negative="")] = False
-) -> None:
+def inspect(trace: Path, *, as_json: Annotated[bool, Parameter(name="--json", negative="")] = False) -> None:
     """Show what is in a trace, and what in it gives reason to doubt.
 
     Parameters
@@ -85,11 +83,15 @@ def _show(found: dict[str, Any], out: Console) -> None:
         out.rule("SYNTHETIC TRACE", style="bold red")
     _table(out, "", ("", ""), facts, header=False)
     _table(
-        out, "Models", ("model", "kind", "layers", "parameters"),
+        out,
+        "Models",
+        ("model", "kind", "layers", "parameters"),
         [
             (
-                m["name"] + (" (target)" if m["name"] == found["target"] else ""), m["kind"],
-                _or_dash(m["layers"]), _or_dash(m["parameters"]),
+                m["name"] + (" (target)" if m["name"] == found["target"] else ""),
+                m["kind"],
+                _or_dash(m["layers"]),
+                _or_dash(m["parameters"]),
             )
             for m in found["models"]
         ],
@@ -97,10 +99,14 @@ def _show(found: dict[str, Any], out: Console) -> None:
     for each in found["acceptance"]:
         _acceptance(out, each)
     _table(
-        out, "Similarity along the texts", ("pair", "1 - mean TV", "argmax agrees", "recorded at"),
+        out,
+        "Similarity along the texts",
+        ("pair", "1 - mean TV", "argmax agrees", "recorded at"),
         [
             (
-                f"{p['model_a']}, {p['model_b']}", f"{p['simscore']:.3f}", f"{p['argmax_agreement']:.3f}",
+                f"{p['model_a']}, {p['model_b']}",
+                f"{p['simscore']:.3f}",
+                f"{p['argmax_agreement']:.3f}",
                 f"{p['recorded']} of {p['positions']}",
             )
             for p in found["pairs"]
@@ -114,11 +120,15 @@ def _show(found: dict[str, Any], out: Console) -> None:
 
 def _acceptance(out: Console, each: dict[str, Any]) -> None:
     _table(
-        out, f"Drafter {each['drafter']}: acceptance by the target (95% Wilson)",
+        out,
+        f"Drafter {each['drafter']}: acceptance by the target (95% Wilson)",
         ("position", "chances", "given all before", "drafts", "with all before"),
         [
             (
-                str(p["position"]), str(p["chances"]), _share(p["conditional"]), str(p["drafts"]),
+                str(p["position"]),
+                str(p["chances"]),
+                _share(p["conditional"]),
+                str(p["drafts"]),
                 _share(p["survival"]),
             )
             for p in each["positions"]
@@ -140,7 +150,9 @@ def _latency(out: Console, latency: dict[str, Any]) -> None:
         return
     few, many = grid["repetitions_least"], grid["repetitions_most"]
     _table(
-        out, "Latency grid", ("", ""),
+        out,
+        "Latency grid",
+        ("", ""),
         [
             *((name.replace("_", " "), _words(grid[name])) for name in ("batches", "new_tokens", "contexts")),
             ("cells", str(grid["cells"])),
@@ -149,11 +161,15 @@ def _latency(out: Console, latency: dict[str, Any]) -> None:
         header=False,
     )
     _table(
-        out, "Batch 1: median single-token forward, and n-token forwards relative to it",
+        out,
+        "Batch 1: median single-token forward, and n-token forwards relative to it",
         ("model", "device", "dtype", "context", "ms", "n: ratio"),
         [
             (
-                c["model"], c["device"], c["dtype"], str(c["context"]),
+                c["model"],
+                c["device"],
+                c["dtype"],
+                str(c["context"]),
                 "-" if c["step_seconds"] is None else f"{1e3 * c['step_seconds']:.3f}",
                 "  ".join(f"{n}: {'-' if r is None else f'{r:.2f}'}" for n, r in c["ratios"].items()) or "-",
             )
@@ -161,7 +177,9 @@ def _latency(out: Console, latency: dict[str, Any]) -> None:
         ],
     )
     _table(
-        out, "Leave-one-out error of the latency table", ("model", "dtype", "median", "p90"),
+        out,
+        "Leave-one-out error of the latency table",
+        ("model", "dtype", "median", "p90"),
         [
             (e["model"], e["dtype"], _percent(e["median"]), _percent(e["p90"]))
             for e in latency["leave_one_out"]

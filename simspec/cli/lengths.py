@@ -100,8 +100,15 @@ def lengths(
         f"drafter {chosen}, batch {batch} ({loaded.manifest.origin} behaviour); regrets in %; "
         f"best static: {study.best_static}",
         [
-            "rule", "ms/token", "v. static", "95%", "v. expected", "v. hindsight", "v. bound",
-            "length", "|d - hindsight|",
+            "rule",
+            "ms/token",
+            "v. static",
+            "95%",
+            "v. expected",
+            "v. hindsight",
+            "v. bound",
+            "length",
+            "|d - hindsight|",
         ],
         rows,
     )

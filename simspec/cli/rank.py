@@ -113,8 +113,13 @@ def rank(
                 pick = entry["chains"][score["pick"]]
                 rows.append(
                     [
-                        batch, name, f"{score['kendall_tau']:.2f}", "yes" if score["top1"] else "no",
-                        f"{score['regret']:.1f}", interval(score["regret_interval"], 1), _name(pick),
+                        batch,
+                        name,
+                        f"{score['kendall_tau']:.2f}",
+                        "yes" if score["top1"] else "no",
+                        f"{score['regret']:.1f}",
+                        interval(score["regret_interval"], 1),
+                        _name(pick),
                     ]
                 )
         print_table(

@@ -23,9 +23,7 @@ def record(recipe: Path, out: Path) -> None:
     try:
         from simspec.record.session import record as carry_out
     except ImportError as error:
-        raise BadInput(
-            f"recording needs {error.name}", hint="pip install 'simspec[record]'"
-        ) from error
+        raise BadInput(f"recording needs {error.name}", hint="pip install 'simspec[record]'") from error
     manifest = carry_out(
         recipe,
         out,

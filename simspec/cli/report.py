@@ -25,6 +25,7 @@ def report(
     lengths: str = "1-8",
     draws: int = 100,
     seed: int = 0,
+    jobs: int = 0,
 ) -> None:
     """Write a page with figures on chains, draft lengths and drafters of one trace.
 
@@ -55,8 +56,10 @@ def report(
         Bootstrap draws of prompts.
     seed
         Seed of the draws.
+    jobs
+        Processes; 0 for one a core. The result does not depend on it.
     """
-    from simspec.cli.checks import draws_and_seed
+    from simspec.cli.checks import draws_and_seed, processes
     from simspec.compare.costs import cost_inputs, open_cost
     from simspec.compare.rank import RankSettings
     from simspec.errors import BadInput
@@ -81,13 +84,13 @@ def report(
     if len(set(called)) < len(called):
         raise BadInput(f"--cost gives two costs of one name: {', '.join(called)}", allowed="different names")
 
-    command = ["report", loaded.manifest.name, "--out", "DIR"]
+    command = ["report", trace.as_posix(), "--out", "DIR"]
     for name in names:
-        command += ["--cost", Path(name).name]
+        command += ["--cost", name]
     command += ["--batches", batches, "--lengths", lengths, "--draws", str(draws), "--seed", str(seed)]
     made_by = provenance(command, {**loaded.inputs, **cost_inputs(names)}, seed)
 
-    study = carry_out(loaded, costs, settings, _say)
+    study = carry_out(loaded, costs, settings, _say, processes(jobs))
     write_report(study, out, made_by, _say)
     for found in study.costs:
         print(f"\ncost {found.cost.name}: {found.cost.label}")

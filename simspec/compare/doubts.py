@@ -90,7 +90,8 @@ def drafter_doubts(found: Acceptance) -> Iterator[Doubt]:
     elif second is not None and second.drafts > MANY_DRAFTS and second.survival.value == 0.0:
         verdict = (
             "that is a broken drafter, not a hard workload"
-            if second.chances >= ENOUGH_CHANCES else "too few to tell a broken drafter from a hard workload"
+            if second.chances >= ENOUGH_CHANCES
+            else "too few to tell a broken drafter from a hard workload"
         )
         yield Doubt(
             "second-never-accepted",

@@ -35,9 +35,7 @@ def inspect_trace(trace: Trace, along: pd.DataFrame) -> dict[str, Any]:
         acceptance(name, index, trace.remaining, trace.is_lookup(name))
         for name, index in trace.drafters.items()
     ]
-    doubts = list(
-        prompt_doubts(prompts, along[along["model"] == trace.target], manifest.vocabulary)
-    )
+    doubts = list(prompt_doubts(prompts, along[along["model"] == trace.target], manifest.vocabulary))
     for each in accepted:
         doubts += drafter_doubts(each)
     doubts += latency_doubts(trace.latency, list(manifest.models))
@@ -58,7 +56,9 @@ def inspect_trace(trace: Trace, along: pd.DataFrame) -> dict[str, Any]:
         "target": trace.target,
         "models": [
             {
-                "name": name, "kind": entry.kind, "layers": entry.about.get("layers"),
+                "name": name,
+                "kind": entry.kind,
+                "layers": entry.about.get("layers"),
                 "parameters": entry.about.get("parameters"),
             }
             for name, entry in manifest.models.items()

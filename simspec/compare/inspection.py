@@ -137,7 +137,9 @@ def acceptance(
         empty_share=float((index.length == 0).mean()),
         mean_accepted_run=float(run.mean()),
         uncut_share=float(((run == offered) & (index.length > 0)).mean()),
-        confidence_auroc=None if lookup else auroc(
+        confidence_auroc=None
+        if lookup
+        else auroc(
             index.confidence[tried].astype(np.float64),
             np.broadcast_to(good_draft, tried.shape)[tried],
         ),
@@ -217,6 +219,7 @@ def table_errors(latency: pd.DataFrame) -> list[TableError]:
             error = found.get(model)
             errors.append(
                 TableError(model, dtype, error.median, error.p90)
-                if error else TableError(model, dtype, None, None)
+                if error
+                else TableError(model, dtype, None, None)
             )
     return errors

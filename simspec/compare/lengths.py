@@ -30,9 +30,7 @@ def rules_under_test(block_length: int) -> dict[str, LengthRule]:
 
     LibraSpec's other published setting (n 10, d_max 60) asks for blocks of 61 tokens.
     """
-    rules: dict[str, LengthRule] = {
-        f"static-{n}": Static(n) for n in STATIC_LENGTHS if n <= block_length
-    }
+    rules: dict[str, LengthRule] = {f"static-{n}": Static(n) for n in STATIC_LENGTHS if n <= block_length}
     rules["g4"] = G4(longest=min(20, block_length))
     # d_max - 1 + floor(alpha) tokens is the most that Algorithm 1 returns.
     longest = min(24, block_length - 1)
@@ -126,9 +124,7 @@ class LengthStudy:
         return out
 
 
-def study_lengths(
-    trace: Trace, drafter: str, cost: CostModel, settings: LengthSettings
-) -> LengthStudy:
+def study_lengths(trace: Trace, drafter: str, cost: CostModel, settings: LengthSettings) -> LengthStudy:
     """Replay every rule and oracle with one drafter.
 
     Rules see the price of a cycle at the batch size; which requests share their batch they do
@@ -159,9 +155,7 @@ def study_lengths(
         else:
             requests, owner = batch_requests(draws, settings.batch)
             times = price(runs, requests, [cost], lookup=lookup)[0]
-            per_token = np.bincount(owner, weights=times.seconds) / np.bincount(
-                owner, weights=times.tokens
-            )
+            per_token = np.bincount(owner, weights=times.seconds) / np.bincount(owner, weights=times.tokens)
         return _summary(trace, runs, hindsight, per_token)
 
     bound = None
@@ -181,9 +175,7 @@ def study_lengths(
     )
 
 
-def _summary(
-    trace: Trace, runs: Trajectories, hindsight: Prescribed, per_token: Floats
-) -> RuleResult:
+def _summary(trace: Trace, runs: Trajectories, hindsight: Prescribed, per_token: Floats) -> RuleResult:
     # Every prompt once, from its beginning.
     active = runs.active.copy()
     active[len(trace.prompts) :] = False
@@ -208,7 +200,9 @@ def best_drafter(trace: Trace, cost: CostModel, settings: LengthSettings) -> str
         requests, _ = batch_requests(draw_prompts(trace, 0, settings.seed), settings.batch)
         times = [
             price(
-                run(trace, chain, Static(n), request_starts(trace)), requests, [cost],
+                run(trace, chain, Static(n), request_starts(trace)),
+                requests,
+                [cost],
                 lookup=trace.is_lookup(drafter),
             )[0]
             for n in STATIC_LENGTHS
@@ -242,7 +236,10 @@ def lengths_along_text(
     chain = Chain((drafter, trace.target))
     rule = rules_under_test(trace.manifest.block_length)[rule_name]
     runs = run(
-        trace, chain, rule, trace.offsets[prompt : prompt + 1],
+        trace,
+        chain,
+        rule,
+        trace.offsets[prompt : prompt + 1],
         two_level_seconds(trace, chain, cost, 1),
     )
     flat = runs.flat[0].astype(np.int64)

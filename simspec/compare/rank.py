@@ -201,15 +201,17 @@ def _replay(
 ) -> list[dict[tuple[int, int], Floats]]:
     """For each candidate, seconds a token by (cost, batch), shape (draws + 1,)."""
     # Long and short drafts mixed, so that pieces take about as long as each other.
-    pieces = [candidates[i :: PIECES] for i in range(min(PIECES, len(candidates)))]
+    pieces = [candidates[i::PIECES] for i in range(min(PIECES, len(candidates)))]
     work = (joblib.delayed(_replay_piece)(trace, costs, piece, draws, settings) for piece in pieces)
     found: list[dict[tuple[int, int], Floats]] = [{} for _ in candidates]
     done = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
     for i, results in enumerate(done):
         found[i::PIECES] = results
         if progress:
-            progress(f"replayed {min((i + 1) * len(candidates) // len(pieces), len(candidates))} of "
-                     f"{len(candidates)} chains x lengths")
+            progress(
+                f"replayed {min((i + 1) * len(candidates) // len(pieces), len(candidates))} of "
+                f"{len(candidates)} chains x lengths"
+            )
     return found
 
 
@@ -234,17 +236,20 @@ def _replay_piece(
             timed = price(runs, requests, [costs[i] for i in which], lookup=lookup)
             for i, times in zip(which, timed, strict=True):
                 if owner is None:  # alone, a prompt takes the same time in every draw
-                    seconds, tokens = counts @ times.seconds, counts @ times.tokens
+                    result[i, batch] = (counts @ times.seconds) / (counts @ times.tokens)
                 else:
                     seconds = np.bincount(owner, weights=times.seconds)
-                    tokens = np.bincount(owner, weights=times.tokens)
-                result[i, batch] = seconds / tokens
+                    result[i, batch] = seconds / np.bincount(owner, weights=times.tokens)
     return found
 
 
 def _predict(
-    trace: Trace, cost: CostModel, candidates: list[Candidate], variant: str,
-    alphas: dict[Pair, Floats], batch: int,
+    trace: Trace,
+    cost: CostModel,
+    candidates: list[Candidate],
+    variant: str,
+    alphas: dict[Pair, Floats],
+    batch: int,
 ) -> Floats:
     """Predicted seconds a token, shape (draws + 1, candidates), at the trace's mean context."""
     context = np.array([round(float(trace.context.mean()))], dtype=np.int64)

@@ -115,9 +115,7 @@ class _Grid:
             found = self.dense[0][r, w]
         else:
             inside = np.clip(context, self.contexts[0], self.contexts[-1])
-            low = np.clip(
-                np.searchsorted(self.contexts, inside, side="right") - 1, 0, len(self.contexts) - 2
-            )
+            low = np.clip(np.searchsorted(self.contexts, inside, side="right") - 1, 0, len(self.contexts) - 2)
             share = (inside - self.contexts[low]) / (self.contexts[low + 1] - self.contexts[low])
             below = self.dense[low, r, w]
             found = below + share * (self.dense[low + 1, r, w] - below)

@@ -19,9 +19,7 @@ Floats = NDArray[np.float64]
 _WIDTHS = 64
 
 
-def least_seconds(
-    trace: Trace, candidates: Sequence[tuple[Chain, int]], cost: CostModel
-) -> Floats:
+def least_seconds(trace: Trace, candidates: Sequence[tuple[Chain, int]], cost: CostModel) -> Floats:
     """No schedule over ``candidates`` decodes a prompt at batch 1 in less, shape (P,).
 
     Each cycle may use any (chain, draft length), and the program knows what will be
@@ -41,9 +39,7 @@ def least_seconds(
     return best[:, 0]
 
 
-def cycles(
-    trace: Trace, candidates: Sequence[tuple[Chain, int]], cost: CostModel
-) -> tuple[Floats, Ints]:
+def cycles(trace: Trace, candidates: Sequence[tuple[Chain, int]], cost: CostModel) -> tuple[Floats, Ints]:
     """Least seconds and emitted tokens of a cycle of each candidate from each flat position.
 
     Both of shape (candidates, N). Static draft lengths, cut where the text or the block ends.

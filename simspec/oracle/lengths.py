@@ -122,9 +122,7 @@ def least_seconds(trace: Trace, chain: Chain, cost: CostModel) -> Floats:
     return best[:, 0, 1]
 
 
-def _cheapest_lookup(
-    trace: Trace, cost: CostModel, drafter: str, limit: Ints, context: Ints
-) -> Floats:
+def _cheapest_lookup(trace: Trace, cost: CostModel, drafter: str, limit: Ints, context: Ints) -> Floats:
     """Least seconds of a look-up of at least n tokens, n = 0..D, shape (rows, D + 1)."""
     if not trace.is_lookup(drafter):
         return np.empty((len(limit), 0))

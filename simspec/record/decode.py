@@ -109,8 +109,15 @@ def decode(
 
 
 def _draft(
-    models: LoadedModels, chain: Chain, rule: LengthRule | None, levels: dict[str, _Level],
-    before: Tokens, text: Tokens, most: int, state: Floats, seconds: Floats,
+    models: LoadedModels,
+    chain: Chain,
+    rule: LengthRule | None,
+    levels: dict[str, _Level],
+    before: Tokens,
+    text: Tokens,
+    most: int,
+    state: Floats,
+    seconds: Floats,
 ) -> tuple[Tokens, Decision, int]:
     """Block, decision as carried out, and the width of the drafter's first forward."""
     nothing = Decision(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))

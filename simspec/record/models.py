@@ -73,7 +73,8 @@ def load_models(recipe: Recipe) -> LoadedModels:
                 if other.get_vocab() != tokenizer.get_vocab():
                     raise BadInput(
                         f"drafter {drafter.name!r} has another vocabulary than the target",
-                        where=drafter.source, allowed="the same token ids",
+                        where=drafter.source,
+                        allowed="the same token ids",
                     )
                 networks[drafter.name] = network
                 described[drafter.name] = {"kind": "autoregressive", **about}

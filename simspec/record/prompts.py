@@ -33,7 +33,8 @@ def choose_prompts(recipe: Recipe, folder: Path) -> list[PromptText]:
         if len(rows) < part.count:
             raise BadInput(
                 f"has {len(rows)} prompts that fit category {part.category!r}",
-                where=path, allowed=f"at least {part.count}",
+                where=path,
+                allowed=f"at least {part.count}",
             )
         generator = stream(recipe.seed, "prompts", part.category)
         for index in sorted(generator.permutation(len(rows))[: part.count].tolist()):
@@ -77,7 +78,5 @@ def _field(row: dict[str, Any], path_of_keys: str, file: Path) -> Any:
         try:
             value = value[int(key)] if isinstance(value, list) else value[key]
         except (KeyError, IndexError, ValueError, TypeError) as error:
-            raise BadInput(
-                f"line {row['line']} has no field {path_of_keys!r}", where=file
-            ) from error
+            raise BadInput(f"line {row['line']} has no field {path_of_keys!r}", where=file) from error
     return value

@@ -44,9 +44,7 @@ class LayerSkipRecipe(
     count: Count
 
 
-class ModelRecipe(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="model"
-):
+class ModelRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="model"):
     """A model of its own with the target's vocabulary; ``source`` as for the target."""
 
     name: Name
@@ -121,7 +119,8 @@ def read_recipe(path: Path) -> tuple[Recipe, str]:
     if recipe.output_tokens >= recipe.context_limit:
         raise BadInput(
             f"output_tokens {recipe.output_tokens} leaves no room for a prompt",
-            where=path, allowed=f"less than context_limit, {recipe.context_limit}",
+            where=path,
+            allowed=f"less than context_limit, {recipe.context_limit}",
         )
     if recipe.latency:
         strangers = [n for n in recipe.latency.int8 if n not in names]

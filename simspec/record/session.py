@@ -37,9 +37,7 @@ UNITS = {
 }
 
 
-def record(
-    recipe_path: Path, folder: Path, command: list[str], progress: Progress | None = None
-) -> Manifest:
+def record(recipe_path: Path, folder: Path, command: list[str], progress: Progress | None = None) -> Manifest:
     """Carry out a recipe and write the trace to ``folder``; ``progress`` is called with lines to show.
 
     Shards go to ``folder`` + ``.partial``; a run that was killed goes on from there. What a
@@ -70,8 +68,14 @@ def record(
                 f"latency-{context:05d}-{batch:04d}",
                 lambda c=context, b=batch: {  # type: ignore[misc]
                     "latency": time_cell(
-                        timed, models.lookups, recipe.latency, c, b, device=recipe.device,
-                        vocabulary=models.vocabulary, seed=recipe.seed,
+                        timed,
+                        models.lookups,
+                        recipe.latency,
+                        c,
+                        b,
+                        device=recipe.device,
+                        vocabulary=models.vocabulary,
+                        seed=recipe.seed,
                     )
                 },
                 f"latency at context {context}, batch {batch}",
@@ -124,7 +128,9 @@ def encode_prompt(models: LoadedModels, recipe: Recipe, prompt: PromptText) -> t
         text = models.tokenizer.decode(words[:keep])
         encoded = models.tokenizer.apply_chat_template(
             [{"role": "user", "content": text}],
-            add_generation_prompt=True, return_tensors="pt", return_dict=True,
+            add_generation_prompt=True,
+            return_tensors="pt",
+            return_dict=True,
         )["input_ids"]
         over = encoded.shape[1] - room
         if over <= 0:
@@ -132,7 +138,8 @@ def encode_prompt(models: LoadedModels, recipe: Recipe, prompt: PromptText) -> t
         keep -= over
         if keep < 1:
             raise BadInput(
-                f"the chat template alone does not fit {room} tokens", where=recipe.name,
+                f"the chat template alone does not fit {room} tokens",
+                where=recipe.name,
                 hint="raise context_limit or lower output_tokens",
             )
 
@@ -186,7 +193,8 @@ class _Shards:
             found = mark.read_text().strip() if mark.exists() else "none"
             if found != recipe_hash:
                 raise BadInput(
-                    f"holds shards of another recipe ({found[:12]})", where=folder,
+                    f"holds shards of another recipe ({found[:12]})",
+                    where=folder,
                     hint="finish that recording with its own recipe, or move the folder away",
                 )
             for leftover in folder.glob("*.writing"):
@@ -236,5 +244,3 @@ class _Shards:
 
     def remove(self) -> None:
         shutil.rmtree(self.folder)
-
-

@@ -83,9 +83,7 @@ def record_prompt(
     return tables, finish
 
 
-def _along_rows(
-    models: LoadedModels, prompt_id: int, text: Ints, along: dict[str, Along]
-) -> pa.Table:
+def _along_rows(models: LoadedModels, prompt_id: int, text: Ints, along: dict[str, Along]) -> pa.Table:
     rows = _Rows(ALONG)
     length = len(text)
     index = torch.as_tensor(text).long()
@@ -124,8 +122,12 @@ def _pair_rows(
             agree = (greedy[a] == greedy[b]).cpu().numpy()
             for t in range(length):
                 rows.add(
-                    prompt_id=prompt_id, position=t, model_a=a, model_b=b,
-                    tv=float(distance[t]), argmax_agree=bool(agree[t]),
+                    prompt_id=prompt_id,
+                    position=t,
+                    model_a=a,
+                    model_b=b,
+                    tv=float(distance[t]),
+                    argmax_agree=bool(agree[t]),
                 )
     # A look-up is a point mass on its first token; where it has none it has no distribution.
     before = prompt[0].cpu().numpy().astype(np.int32)
@@ -136,7 +138,10 @@ def _pair_rows(
                 token = int(block[0])
                 for name in names:
                     rows.add(
-                        prompt_id=prompt_id, position=t, model_a=name, model_b=lookup,
+                        prompt_id=prompt_id,
+                        position=t,
+                        model_a=name,
+                        model_b=lookup,
                         tv=min(1.0, max(0.0, 1.0 - float(probs[name][t, token]))),
                         argmax_agree=bool(int(greedy[name][t]) == token),
                     )
@@ -170,9 +175,14 @@ def _autoregressive_blocks(
     for r, start in enumerate(starts.tolist()):
         kept = summarise(rolled.log_probs[r], rolled.margin[r])
         blocks.add(
-            prompt_id=prompt_id, start=start, drafter=drafter, tokens=rolled.tokens[r],
-            confidence=kept.top1_prob, top1_prob=kept.top1_prob,
-            top2_margin=kept.top2_margin, entropy=kept.entropy,
+            prompt_id=prompt_id,
+            start=start,
+            drafter=drafter,
+            tokens=rolled.tokens[r],
+            confidence=kept.top1_prob,
+            top1_prob=kept.top1_prob,
+            top2_margin=kept.top2_margin,
+            entropy=kept.entropy,
         )
     branches = [Branch(int(s), rolled.tokens[r]) for r, s in enumerate(starts)]
     for verifier, seen in along.items():
@@ -182,15 +192,26 @@ def _autoregressive_blocks(
             # It cuts at the block's first token, and its word there is along the text.
             for r, start in enumerate(starts.tolist()):
                 _add_verdict(
-                    verdicts, prompt_id, start, drafter, verifier, branches[r].tokens[:1],
-                    seen.log_probs[start : start + 1], seen.margin[start : start + 1],
+                    verdicts,
+                    prompt_id,
+                    start,
+                    drafter,
+                    verifier,
+                    branches[r].tokens[:1],
+                    seen.log_probs[start : start + 1],
+                    seen.margin[start : start + 1],
                     rolled.log_probs[r, :1],
                 )
             continue
         for r, log_probs, margin in read_branches(seen, branches):
             start = branches[r].start
             _add_verdict(
-                verdicts, prompt_id, start, drafter, verifier, branches[r].tokens,
+                verdicts,
+                prompt_id,
+                start,
+                drafter,
+                verifier,
+                branches[r].tokens,
                 torch.cat([seen.log_probs[start : start + 1], log_probs]),
                 torch.cat([seen.margin[start : start + 1], margin]),
                 rolled.log_probs[r],
@@ -219,8 +240,14 @@ def _lookup_blocks(
         sure = np.ones(len(block), dtype=np.float32)
         nothing = np.zeros(len(block), dtype=np.float32)
         blocks.add(
-            prompt_id=prompt_id, start=start, drafter=lookup, tokens=block, confidence=sure,
-            top1_prob=sure, top2_margin=nothing, entropy=nothing,
+            prompt_id=prompt_id,
+            start=start,
+            drafter=lookup,
+            tokens=block,
+            confidence=sure,
+            top1_prob=sure,
+            top2_margin=nothing,
+            entropy=nothing,
         )
     filled = [t for t, block in enumerate(drafted) if len(block)]
     tails = [Branch(t + agreed[t], drafted[t][agreed[t] :]) for t in filled]
@@ -229,8 +256,15 @@ def _lookup_blocks(
             for start in filled:
                 known = min(agreed[start] + 1, len(text) - start)
                 _add_verdict(
-                    verdicts, prompt_id, start, lookup, verifier, drafted[start][:known],
-                    seen.log_probs[start : start + known], seen.margin[start : start + known], None,
+                    verdicts,
+                    prompt_id,
+                    start,
+                    lookup,
+                    verifier,
+                    drafted[start][:known],
+                    seen.log_probs[start : start + known],
+                    seen.margin[start : start + known],
+                    None,
                 )
             continue
         after: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
@@ -239,26 +273,54 @@ def _lookup_blocks(
         for index, log_probs, margin in read_branches(seen, branches):
             start = owners[index]
             _add_lookup_verdict(
-                verdicts, prompt_id, start, lookup, verifier, drafted[start], agreed[start], seen,
-                log_probs, margin,
+                verdicts,
+                prompt_id,
+                start,
+                lookup,
+                verifier,
+                drafted[start],
+                agreed[start],
+                seen,
+                log_probs,
+                margin,
             )
             after[start] = (log_probs, margin)
         for start in filled:
             if start not in after:
                 none = seen.log_probs[:0], seen.margin[:0]
                 _add_lookup_verdict(
-                    verdicts, prompt_id, start, lookup, verifier, drafted[start], agreed[start], seen,
+                    verdicts,
+                    prompt_id,
+                    start,
+                    lookup,
+                    verifier,
+                    drafted[start],
+                    agreed[start],
+                    seen,
                     *none,
                 )
 
 
 def _add_lookup_verdict(
-    verdicts: _Rows, prompt_id: int, start: int, lookup: str, verifier: str, block: Ints,
-    agreed: int, seen: Along, log_probs: torch.Tensor, margin: torch.Tensor,
+    verdicts: _Rows,
+    prompt_id: int,
+    start: int,
+    lookup: str,
+    verifier: str,
+    block: Ints,
+    agreed: int,
+    seen: Along,
+    log_probs: torch.Tensor,
+    margin: torch.Tensor,
 ) -> None:
     on_text = slice(start, start + agreed + 1)
     _add_verdict(
-        verdicts, prompt_id, start, lookup, verifier, block,
+        verdicts,
+        prompt_id,
+        start,
+        lookup,
+        verifier,
+        block,
         torch.cat([seen.log_probs[on_text], log_probs]),
         torch.cat([seen.margin[on_text], margin]),
         None,
@@ -289,7 +351,10 @@ def _add_verdict(
     else:
         overlap = torch.minimum(log_probs[:n], draft_log_probs[:n]).exp().sum(-1)
     verdicts.add(
-        prompt_id=prompt_id, start=start, drafter=drafter, verifier=verifier,
+        prompt_id=prompt_id,
+        start=start,
+        drafter=drafter,
+        verifier=verifier,
         greedy_token=log_probs.argmax(-1).cpu().numpy().astype(np.int32),
         top1_prob=_unit(log_probs.max(-1).values.exp()),
         top2_margin=margin.cpu().numpy(),

@@ -48,7 +48,10 @@ class _Phase:
         """Seconds a batch, shape (G,)."""
         ran = self.rows > 0
         shape = StepShape(
-            self.rows[ran], self.width[ran], self.tokens[ran], self.context[ran],
+            self.rows[ran],
+            self.width[ran],
+            self.tokens[ran],
+            self.context[ran],
             self.context_tokens[ran],
         )
         total = np.zeros(self.rows.shape)
@@ -57,9 +60,7 @@ class _Phase:
         return summed
 
 
-def price(
-    runs: Trajectories, batches: Ints, costs: list[CostModel], *, lookup: bool
-) -> list[BatchTimes]:
+def price(runs: Trajectories, batches: Ints, costs: list[CostModel], *, lookup: bool) -> list[BatchTimes]:
     """Time batches of requests under each cost.
 
     Args:

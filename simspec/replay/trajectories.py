@@ -96,9 +96,7 @@ def outcome(trace: Trace, chain: Chain, at: Ints, submitted: Ints) -> Outcome:
         return Outcome((nothing,), nothing, nothing, nothing + 1)
     replace = chain.semantics == "funnel-replace"
     if replace and len(chain.intermediates) > 1:
-        raise BadInput(
-            f"cannot replay {chain} under funnel-replace", allowed="at most one intermediate"
-        )
+        raise BadInput(f"cannot replay {chain} under funnel-replace", allowed="at most one intermediate")
     index = trace.drafters[chain.drafter]
     room = trace.manifest.output_tokens - trace.position[at]
     block, own = submitted, np.zeros(len(at), dtype=bool)
@@ -180,8 +178,9 @@ def run(
         at, left, alive = at[on] + result.emitted[on], left[on], alive[on]
         lag, state = lag[on], state[on]
         behind = [b[on] for b in behind]
-    arrays = {name: np.stack(values, axis=1).astype(np.int16) for name, values in columns.items()
-              if name != "flat"}
+    arrays = {
+        name: np.stack(values, axis=1).astype(np.int16) for name, values in columns.items() if name != "flat"
+    }
     return Trajectories(
         chain=chain,
         start=np.asarray(start, dtype=np.int64),
@@ -192,7 +191,11 @@ def run(
 
 
 def _decide(
-    trace: Trace, chain: Chain, rule: LengthRule | Prescribed | None, at: Ints, state: Floats,
+    trace: Trace,
+    chain: Chain,
+    rule: LengthRule | Prescribed | None,
+    at: Ints,
+    state: Floats,
     seconds: Floats | None,
 ) -> Decision:
     if chain.drafter is None:

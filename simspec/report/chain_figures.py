@@ -51,12 +51,28 @@ def speedup(study: CostStudy, behaviour: str) -> Figure:
         y = [c["speedup"] for _, c in shown]
         error = np.array([bars(c["speedup"], c["speedup_interval"]) for _, c in shown]).T
         axes.errorbar(
-            x, y, yerr=error, label=label, color=colour, marker=marker, linestyle=line, markersize=size,
-            markerfacecolor="none" if k == 0 else colour, linewidth=1.4, capsize=2.5, elinewidth=1.0,
+            x,
+            y,
+            yerr=error,
+            label=label,
+            color=colour,
+            marker=marker,
+            linestyle=line,
+            markersize=size,
+            markerfacecolor="none" if k == 0 else colour,
+            linewidth=1.4,
+            capsize=2.5,
+            elinewidth=1.0,
         )
     axes.plot(
-        [1], [study.bound_speedup], linestyle="none", marker="*", markersize=13, color="#CC79A7",
-        markeredgecolor=BLACK, label="bound at batch 1 (dynamic program)",
+        [1],
+        [study.bound_speedup],
+        linestyle="none",
+        marker="*",
+        markersize=13,
+        color="#CC79A7",
+        markeredgecolor=BLACK,
+        label="bound at batch 1 (dynamic program)",
     )
     whole_log2(axes, batches)
     axes.set_xlabel("batch size (requests in lock-step)")
@@ -70,7 +86,7 @@ def speedup(study: CostStudy, behaviour: str) -> Figure:
 def predicted(study: CostStudy, behaviour: str) -> Figure:
     """Eq. 7's time against replay's, every chain and length a point."""
     panels = two_of(tuple(study.batches))
-    figure = sheet(4.9 * len(panels) + 0.4, 5.6)
+    figure = sheet(4.9 * len(panels) + 0.4, 6.0)
     every = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, batch in zip(every, panels, strict=True):
         _points(axes, study, batch)
@@ -88,9 +104,17 @@ def _points(axes: Axes, study: CostStudy, batch: int) -> None:
             [[1000 * e for e in bars(c["replay_seconds_per_token"], c["replay_interval"])] for c in mine]
         )
         axes.errorbar(
-            x, [1000 * c["predicted"][PICKED_BY] for c in mine], xerr=error.T if mine else None, label=label,
-            linestyle="none", marker=marker, markersize=11 if marker == "*" else 5.5, color=colour,
-            markerfacecolor=colour if marker == "*" else "none", ecolor="#bbbbbb", elinewidth=0.8,
+            x,
+            [1000 * c["predicted"][PICKED_BY] for c in mine],
+            xerr=error.T if mine else None,
+            label=label,
+            linestyle="none",
+            marker=marker,
+            markersize=11 if marker == "*" else 5.5,
+            color=colour,
+            markerfacecolor=colour if marker == "*" else "none",
+            ecolor="#bbbbbb",
+            elinewidth=0.8,
             zorder=3 if marker == "*" else 2,
         )
     times = [1000 * t for c in chains for t in (c["replay_seconds_per_token"], c["predicted"][PICKED_BY])]

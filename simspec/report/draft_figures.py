@@ -19,8 +19,17 @@ def survival(study: Study) -> Figure:
         y = [s.value or 0.0 for s in shares]
         error = np.array([bars(v, (s.low, s.high)) for v, s in zip(y, shares, strict=True)]).T
         axes.errorbar(
-            x, y, yerr=error, label=name, color=COLOURS[k % 6], marker=MARKERS[k % 6],
-            linestyle=LINES[k % 6], markersize=5, linewidth=1.3, capsize=2, elinewidth=0.9,
+            x,
+            y,
+            yerr=error,
+            label=name,
+            color=COLOURS[k % 6],
+            marker=MARKERS[k % 6],
+            linestyle=LINES[k % 6],
+            markersize=5,
+            linewidth=1.3,
+            capsize=2,
+            elinewidth=0.9,
         )
     axes.set_ylim(0, 1)
     axes.set_xlabel("j (tokens drafted)")
@@ -46,8 +55,16 @@ def reliability(study: Study) -> Figure:
         y = [s.value or 0.0 for s in shares]
         error = np.array([bars(v, (s.low, s.high)) for v, s in zip(y, shares, strict=True)]).T
         axes.errorbar(
-            [b.mean_confidence for b in found.bins], y, yerr=error, color=BLACK, marker="o",
-            linestyle="--", linewidth=1.0, markersize=5, capsize=2.5, label="observed",
+            [b.mean_confidence for b in found.bins],
+            y,
+            yerr=error,
+            color=BLACK,
+            marker="o",
+            linestyle="--",
+            linewidth=1.0,
+            markersize=5,
+            capsize=2.5,
+            label="observed",
         )
         axes.set_xlim(0, 1.02)
         axes.set_ylim(0, 1.02)

@@ -33,13 +33,15 @@ def check_free(folder: Path) -> None:
     strange = sorted(held - NAMES)
     if strange:
         raise BadInput(
-            f"holds {strange[0]!r}, which no report of simspec's has", where=folder,
+            f"holds {strange[0]!r}, which no report of simspec's has",
+            where=folder,
             allowed="a new or empty folder, or a report to replace",
         )
     page = folder / PAGE
     if not page.is_file() or MARK not in page.read_text(encoding="utf-8", errors="replace")[:1000]:
         raise BadInput(
-            f"is not empty and its {PAGE} was not made by simspec report", where=folder,
+            f"is not empty and its {PAGE} was not made by simspec report",
+            where=folder,
             allowed="a new or empty folder, or a report to replace",
         )
 

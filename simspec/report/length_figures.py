@@ -36,13 +36,26 @@ def _along(axes: Axes, text: dict[str, LengthsAlongText]) -> None:
     position, first = np.unique(position, return_index=True)
     axes.vlines(position, 0, wanted[first], color="#c9c9c9", linewidth=2.5)
     axes.plot(
-        position, wanted[first], linestyle="none", marker="_", markersize=7, markeredgewidth=2, color=GREY,
+        position,
+        wanted[first],
+        linestyle="none",
+        marker="_",
+        markersize=7,
+        markeredgewidth=2,
+        color=GREY,
         label="myopic hindsight (oracle)",
     )
     for name, marker, colour in (("libraspec", "o", BLACK), ("exact-marginal", "x", ORANGE)):
         axes.plot(
-            text[name].position, text[name].chosen, label=name, marker=marker, color=colour,
-            linestyle="none", markersize=6, markerfacecolor="none", markeredgewidth=1.2,
+            text[name].position,
+            text[name].chosen,
+            label=name,
+            marker=marker,
+            color=colour,
+            linestyle="none",
+            markersize=6,
+            markerfacecolor="none",
+            markeredgewidth=1.2,
         )
     axes.set_ylim(bottom=-0.5)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -75,8 +88,16 @@ def _rules(axes: Axes, lengths: LengthStudy) -> None:
             error.append(bars(v, ends))
             reach += [v - error[-1][0], v + error[-1][1]]
         axes.errorbar(
-            value, [-k for k, _ in mine], xerr=np.array(error).T, label=kind, linestyle="none", marker=marker,
-            color=colour, markersize=6, capsize=2.5, markerfacecolor="none" if kind == "oracle" else colour,
+            value,
+            [-k for k, _ in mine],
+            xerr=np.array(error).T,
+            label=kind,
+            linestyle="none",
+            marker=marker,
+            color=colour,
+            markersize=6,
+            capsize=2.5,
+            markerfacecolor="none" if kind == "oracle" else colour,
         )
     axes.axvline(1.0, color=GREY, linewidth=1.2, label="best static length")
     bound = bound_over_static(lengths)

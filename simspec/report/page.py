@@ -168,8 +168,13 @@ def _drafter_parts(study: Study, figures: Path) -> Iterator[Picture | Grid]:
     )
     rows = [
         [
-            name, str(c.tokens), f"{c.mean_confidence:.3f}", f"{c.accepted_share:.3f}",
-            f"{c.expected_error:.3f}", f"{c.brier:.3f}", NONE if c.auroc is None else f"{c.auroc:.3f}",
+            name,
+            str(c.tokens),
+            f"{c.mean_confidence:.3f}",
+            f"{c.accepted_share:.3f}",
+            f"{c.expected_error:.3f}",
+            f"{c.brier:.3f}",
+            NONE if c.auroc is None else f"{c.auroc:.3f}",
         ]
         for name, c in study.calibration.items()
     ]
@@ -185,8 +190,13 @@ def picks_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:
         assert best is not None
         rows.append(
             [
-                str(batch), chain_name(best), f"{best['speedup']:.3f}", span(best["speedup_interval"], 3),
-                chain_name(cost.pick(batch)), f"{score['regret']:.1f}", span(score["regret_interval"], 1),
+                str(batch),
+                chain_name(best),
+                f"{best['speedup']:.3f}",
+                span(best["speedup_interval"], 3),
+                chain_name(cost.pick(batch)),
+                f"{score['regret']:.1f}",
+                span(score["regret_interval"], 1),
                 f"{cost.bound_speedup:.3f}" if batch == 1 else NONE,
             ]
         )
@@ -202,10 +212,14 @@ def _readings_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:
             share, tau = score["top1_share_of_draws"], score["kendall_tau"]
             rows.append(
                 [
-                    str(batch), name, NONE if tau is None else f"{tau:.2f}",
+                    str(batch),
+                    name,
+                    NONE if tau is None else f"{tau:.2f}",
                     span(score["kendall_tau_interval"], 2),
-                    "yes" if score["top1"] else "no", NONE if share is None else f"{100 * share:.0f}",
-                    f"{score['regret']:.1f}", span(score["regret_interval"], 1),
+                    "yes" if score["top1"] else "no",
+                    NONE if share is None else f"{100 * share:.0f}",
+                    f"{score['regret']:.1f}",
+                    span(score["regret_interval"], 1),
                     chain_name(cost.pick(batch, name)),
                 ]
             )
@@ -217,8 +231,11 @@ def _chains_table(cost: CostStudy, batch: int) -> tuple[list[str], list[list[str
     chains = cost.found["batches"][str(batch)]["chains"]
     rows = [
         [
-            chain_name(c), f"{1000 * c['replay_seconds_per_token']:.3f}", f"{c['speedup']:.3f}",
-            span(c["speedup_interval"], 3), f"{1000 * c['predicted'][PICKED_BY]:.3f}",
+            chain_name(c),
+            f"{1000 * c['replay_seconds_per_token']:.3f}",
+            f"{c['speedup']:.3f}",
+            span(c["speedup_interval"], 3),
+            f"{1000 * c['predicted'][PICKED_BY]:.3f}",
         ]
         for c in sorted(chains, key=lambda c: float(c["replay_seconds_per_token"]))[:TOP]
     ]
@@ -235,11 +252,17 @@ def rules_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:
                 bound = r["regret_lower_bound"]
                 rows.append(
                     [
-                        str(batch), study.drafter, name if kind == "rules" else f"{name} (oracle)",
-                        f"{1000 * r['seconds_per_token']:.3f}", f"{r['regret_best_static']:+.1f}",
-                        span(r["regret_best_static_interval"], 1), f"{r['regret_expected']:+.1f}",
-                        f"{r['regret_hindsight']:+.1f}", NONE if bound is None else f"{bound:+.1f}",
-                        f"{r['mean_length']:.2f}", f"{r['mad_hindsight']:.2f}",
+                        str(batch),
+                        study.drafter,
+                        name if kind == "rules" else f"{name} (oracle)",
+                        f"{1000 * r['seconds_per_token']:.3f}",
+                        f"{r['regret_best_static']:+.1f}",
+                        span(r["regret_best_static_interval"], 1),
+                        f"{r['regret_expected']:+.1f}",
+                        f"{r['regret_hindsight']:+.1f}",
+                        NONE if bound is None else f"{bound:+.1f}",
+                        f"{r['mean_length']:.2f}",
+                        f"{r['mad_hindsight']:.2f}",
                     ]
                 )
         over = bound_over_static(study)
@@ -247,8 +270,17 @@ def rules_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:
             time = 1000 * found["lower_bound_seconds_per_token"]
             rows.append(
                 [
-                    str(batch), study.drafter, "bound (dynamic program)", f"{time:.3f}", f"{over[0]:+.1f}",
-                    span(over[1:], 1), NONE, NONE, NONE, NONE, NONE,
+                    str(batch),
+                    study.drafter,
+                    "bound (dynamic program)",
+                    f"{time:.3f}",
+                    f"{over[0]:+.1f}",
+                    span(over[1:], 1),
+                    NONE,
+                    NONE,
+                    NONE,
+                    NONE,
+                    NONE,
                 ]
             )
     header = ["batch", "drafter", "rule", "ms/token", "v. best static %", "95%", "v. expected %"]
@@ -270,5 +302,6 @@ def _left_out(study: Study) -> Grid | None:
     return Grid(
         "Leave-one-out error of the latency tables: each inner batch and each inner count of new tokens "
         f"predicted from its neighbours ({NONE}: the grid has no inner point).",
-        ["cost", "model", "median %", "90th percentile %"], rows,
+        ["cost", "model", "median %", "90th percentile %"],
+        rows,
     )

@@ -105,18 +105,21 @@ def two_of(batches: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted({1, 16 if 16 in batches else max(batches)}))
 
 
-def carry_out(trace: Trace, costs: list[CostModel], settings: RankSettings, say: Progress) -> Study:
+def carry_out(
+    trace: Trace, costs: list[CostModel], settings: RankSettings, say: Progress, jobs: int = 1
+) -> Study:
     """Rank chains, study lengths, measure calibration.
 
     Args:
         settings: batch size 1 has to be among its batches, since the bounds hold there.
         say: told of each part as it begins.
+        jobs: processes; the result does not depend on it.
 
     Raises:
         BadInput: when a cost cannot price the target and at least one drafter.
     """
     say(f"ranking chains under {', '.join(c.name for c in costs)}")
-    rankings = rank(trace, costs, settings)
+    rankings = rank(trace, costs, settings, jobs=jobs, progress=say)
     prompts = _first_of_categories(trace)
     studies = []
     for ranking in rankings:
@@ -191,28 +194,34 @@ def lengths_document(study: Study, provenance: dict[str, object]) -> dict[str, A
     for name, found in study.survival.items():
         rows = [
             {
-                "length": j + 1, "accepted": int(found.accepted[j]), "starts": int(found.starts[j]),
-                "share": share.value, "interval": [share.low, share.high],
+                "length": j + 1,
+                "accepted": int(found.accepted[j]),
+                "starts": int(found.starts[j]),
+                "share": share.value,
+                "interval": [share.low, share.high],
             }
             for j, share in enumerate(found.estimates())
         ]
         calibration = study.calibration.get(name)
-        drafters[name] = {
-            "survival": rows, "calibration": calibration.as_json() if calibration else None
-        }
+        drafters[name] = {"survival": rows, "calibration": calibration.as_json() if calibration else None}
     costs = {}
     for c in study.costs:
         along = [
             {
-                "prompt": a.prompt, "drafter": c.along_drafter, "rule": rule,
-                "position": a.position.tolist(), "chosen": a.chosen.tolist(),
-                "hindsight": a.hindsight.tolist(), "accepted": a.accepted.tolist(),
+                "prompt": a.prompt,
+                "drafter": c.along_drafter,
+                "rule": rule,
+                "position": a.position.tolist(),
+                "chosen": a.chosen.tolist(),
+                "hindsight": a.hindsight.tolist(),
+                "accepted": a.accepted.tolist(),
             }
             for text in c.along
             for rule, a in text.items()
         ]
         costs[c.cost.name] = {
-            "batches": {str(b): s.as_json() for b, s in c.lengths.items()}, "along_text": along
+            "batches": {str(b): s.as_json() for b, s in c.lengths.items()},
+            "along_text": along,
         }
     return {**_head(study, provenance), "drafters": drafters, "costs": costs}
 

@@ -24,9 +24,7 @@ class PromptLookup:
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_ngram <= self.max_ngram:
-            raise ValueError(
-                f"need 1 <= min_ngram <= max_ngram, not {self.min_ngram} and {self.max_ngram}"
-            )
+            raise ValueError(f"need 1 <= min_ngram <= max_ngram, not {self.min_ngram} and {self.max_ngram}")
 
     def draft(self, text: Tokens, length: int) -> Tokens:
         """The block after ``text`` (1-D token ids), of at most ``length`` tokens."""

@@ -172,9 +172,7 @@ class ExactMarginal(_Stateless):
 def expected_tokens(confidence: Floats) -> Floats:
     """Expected emitted tokens at each length 0..D, bonus included; (Q, D) to (Q, D + 1)."""
     survival = np.cumprod(confidence, axis=1)
-    return np.concatenate(
-        [np.ones((len(survival), 1)), 1.0 + np.cumsum(survival, axis=1)], axis=1
-    )
+    return np.concatenate([np.ones((len(survival), 1)), 1.0 + np.cumsum(survival, axis=1)], axis=1)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ def read_table(path: Path, table: Table, entry: TableEntry | None = None) -> pa.
     """
     if entry is not None and (found := sha256_file(path)) != entry.sha256:
         raise BadInput(
-            f"has hash {found[:12]}..., the manifest says {entry.sha256[:12]}...", where=path,
+            f"has hash {found[:12]}..., the manifest says {entry.sha256[:12]}...",
+            where=path,
             hint="the file was changed or cut after it was recorded",
         )
     try:
@@ -55,11 +56,17 @@ def write_table(path: Path, table: Table, data: pa.Table) -> TableEntry:
     ]
     others = [f.name for f in data.schema if f.name not in {n.split(".")[0] for n in floats}]
     pq.write_table(
-        data, partial, version="2.6", compression="zstd", compression_level=12,
+        data,
+        partial,
+        version="2.6",
+        compression="zstd",
+        compression_level=12,
         use_dictionary=[
             f"{n}.list.element" if pa.types.is_list(data.schema.field(n).type) else n for n in others
         ],
-        use_byte_stream_split=floats, store_schema=True, row_group_size=1 << 20,
+        use_byte_stream_split=floats,
+        store_schema=True,
+        row_group_size=1 << 20,
     )
     partial.replace(path)
     return TableEntry(file=path.name, rows=data.num_rows, sha256=sha256_file(path))
@@ -79,12 +86,8 @@ def write_trace(folder: Path, manifest: Manifest, tables: dict[str, pa.Table]) -
     if partial.exists():
         shutil.rmtree(partial)
     partial.mkdir(parents=True)
-    entries = {
-        t.name: write_table(partial / f"{t.name}.parquet", t, tables[t.name]) for t in TRACE_TABLES
-    }
-    complete = msgspec.structs.replace(
-        manifest, tables=entries, behaviour_sha256=behaviour_hash(tables)
-    )
+    entries = {t.name: write_table(partial / f"{t.name}.parquet", t, tables[t.name]) for t in TRACE_TABLES}
+    complete = msgspec.structs.replace(manifest, tables=entries, behaviour_sha256=behaviour_hash(tables))
     text = msgspec.json.format(msgspec.json.encode(complete), indent=2)
     (partial / MANIFEST_NAME).write_bytes(text + b"\n")
     partial.replace(folder)

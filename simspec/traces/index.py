@@ -240,9 +240,7 @@ def _shared(base: _Base, model: str, blocks: _Stored, verdicts: _Stored) -> Draf
     )
 
 
-def _stored_everywhere(
-    base: _Base, model: str, blocks: _Stored, verdicts: _Stored
-) -> DrafterIndex:
+def _stored_everywhere(base: _Base, model: str, blocks: _Stored, verdicts: _Stored) -> DrafterIndex:
     depth = base.manifest.block_length
     rows = blocks.rows(drafter=model)
     keys = blocks.keys.iloc[rows]
@@ -268,9 +266,7 @@ def _stored_everywhere(
             continue
         chosen = verdicts.rows(drafter=model, verifier=verifier)
         agreed[verifier] = np.minimum(_agreement(verdicts, chosen, keys, tokens, depth), length)
-    return DrafterIndex(
-        length=length, ended=ended, confidence=confidence, matched=matched, agreed=agreed
-    )
+    return DrafterIndex(length=length, ended=ended, confidence=confidence, matched=matched, agreed=agreed)
 
 
 def _agreement(
@@ -292,7 +288,8 @@ def _agreement(
 def _first_true(flags: NDArray[np.bool_]) -> Ints:
     """Index of the first True in each row, or the row's width."""
     width = flags.shape[1]
-    return np.where(flags.any(axis=1), flags.argmax(axis=1), width).astype(np.int64)
+    found: Ints = np.where(flags.any(axis=1), flags.argmax(axis=1), width).astype(np.int64)
+    return found
 
 
 def _next_true(flags: NDArray[np.bool_], ends: Ints) -> Ints:

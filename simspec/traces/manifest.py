@@ -86,7 +86,8 @@ def read_manifest(folder: Path) -> Manifest:
         raw = path.read_bytes()
     except OSError as error:
         raise BadInput(
-            f"cannot be read: {error.strerror}", where=path,
+            f"cannot be read: {error.strerror}",
+            where=path,
             hint="a trace is a folder with a manifest.json; make one with: simspec record",
         ) from error
     try:
@@ -95,7 +96,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise BadInput(str(error), where=path) from error
     if manifest.target not in manifest.models:
         raise BadInput(
-            f"field 'target': {manifest.target!r} is not in 'models'", where=path,
+            f"field 'target': {manifest.target!r} is not in 'models'",
+            where=path,
             allowed=", ".join(manifest.models),
         )
     return manifest

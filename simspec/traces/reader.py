@@ -55,7 +55,8 @@ def read_tables(folder: Path) -> Tables:
     if (found := behaviour_hash(tables)) != manifest.behaviour_sha256:
         raise BadInput(
             f"tables hash to {found[:12]}..., field 'behaviour_sha256' says "
-            f"{manifest.behaviour_sha256[:12]}...", where=folder / "manifest.json",
+            f"{manifest.behaviour_sha256[:12]}...",
+            where=folder / "manifest.json",
         )
     return read
 
@@ -73,7 +74,11 @@ def _check_together(read: Tables) -> None:
     if len(over):
         row = int(over[0])
         _refuse(
-            read, "prompts", row, "output_tokens", prompts["output_tokens"][row],
+            read,
+            "prompts",
+            row,
+            "output_tokens",
+            prompts["output_tokens"][row],
             f"at most {manifest.output_tokens}",
         )
     _check_texts(read, prompts)
@@ -89,25 +94,39 @@ def _check_texts(read: Tables, prompts: pd.DataFrame) -> None:
     wanted_prompt = np.repeat(np.arange(len(prompts)), prompts["output_tokens"])
     wanted_position = np.concatenate([np.arange(n) for n in prompts["output_tokens"]])
     same = len(texts) == len(wanted_prompt)
-    if not same or (texts["prompt_id"].to_numpy() != wanted_prompt).any() or (
-        texts["position"].to_numpy() != wanted_position
-    ).any():
+    if (
+        not same
+        or (texts["prompt_id"].to_numpy() != wanted_prompt).any()
+        or (texts["position"].to_numpy() != wanted_position).any()
+    ):
         found = len(texts)
-        row = found if not same else int(
-            np.flatnonzero(
-                (texts["prompt_id"].to_numpy() != wanted_prompt)
-                | (texts["position"].to_numpy() != wanted_position)
-            )[0]
+        row = (
+            found
+            if not same
+            else int(
+                np.flatnonzero(
+                    (texts["prompt_id"].to_numpy() != wanted_prompt)
+                    | (texts["position"].to_numpy() != wanted_position)
+                )[0]
+            )
         )
         _refuse(
-            read, "texts", row, "position", "rows out of step with prompts.output_tokens",
+            read,
+            "texts",
+            row,
+            "position",
+            "rows out of step with prompts.output_tokens",
             "each prompt's positions 0..output_tokens-1, in order",
         )
     token = texts["token"].to_numpy()
     high = np.flatnonzero(token >= read.manifest.vocabulary)
     if len(high):
         _refuse(
-            read, "texts", int(high[0]), "token", token[high[0]],
+            read,
+            "texts",
+            int(high[0]),
+            "token",
+            token[high[0]],
             f"below the vocabulary, {read.manifest.vocabulary}",
         )
     ends = np.cumsum(prompts["output_tokens"].to_numpy()) - 1
@@ -116,7 +135,11 @@ def _check_texts(read: Tables, prompts: pd.DataFrame) -> None:
     if inside.any():
         row = int(np.flatnonzero(inside)[0])
         _refuse(
-            read, "texts", row, "token", token[row],
+            read,
+            "texts",
+            row,
+            "token",
+            token[row],
             f"one of {read.manifest.eos_tokens} only where the text ends",
         )
     ended = np.isin(token[ends], read.manifest.eos_tokens)
@@ -124,7 +147,11 @@ def _check_texts(read: Tables, prompts: pd.DataFrame) -> None:
     if len(wrong):
         row = int(wrong[0])
         _refuse(
-            read, "prompts", row, "finish", prompts["finish"][row],
+            read,
+            "prompts",
+            row,
+            "finish",
+            prompts["finish"][row],
             f"'eos' where the text ends in one of {read.manifest.eos_tokens}",
         )
 
@@ -132,14 +159,20 @@ def _check_texts(read: Tables, prompts: pd.DataFrame) -> None:
     if short.any():
         row = int(np.flatnonzero(short)[0])
         _refuse(
-            read, "prompts", row, "output_tokens", prompts["output_tokens"][row],
+            read,
+            "prompts",
+            row,
+            "output_tokens",
+            prompts["output_tokens"][row],
             f"{read.manifest.output_tokens} where the text was cut by its length",
         )
 
 
 def _check_vocabulary(read: Tables) -> None:
     for name, column in (
-        ("along", "greedy_token"), ("blocks", "tokens"), ("verdicts", "greedy_token"),
+        ("along", "greedy_token"),
+        ("blocks", "tokens"),
+        ("verdicts", "greedy_token"),
     ):
         values = read.tables[name].column(column)
         flat = pc.list_flatten(values) if pa.types.is_list(values.type) else values
@@ -147,24 +180,23 @@ def _check_vocabulary(read: Tables) -> None:
         if len(bad):
             item = int(bad[0])
             row = pc.list_parent_indices(values)[item].as_py() if flat is not values else item
-            _refuse(
-                read, name, row, column, flat[item], f"below the vocabulary, {read.manifest.vocabulary}"
-            )
+            _refuse(read, name, row, column, flat[item], f"below the vocabulary, {read.manifest.vocabulary}")
 
 
 def _check_names(read: Tables) -> None:
     known = set(read.manifest.models)
     for name, columns in {
-        "along": ("model",), "pairs": ("model_a", "model_b"), "blocks": ("drafter",),
-        "verdicts": ("drafter", "verifier"), "latency": ("model",),
+        "along": ("model",),
+        "pairs": ("model_a", "model_b"),
+        "blocks": ("drafter",),
+        "verdicts": ("drafter", "verifier"),
+        "latency": ("model",),
     }.items():
         for column in columns:
             values = read.tables[name].column(column).to_pandas()
             bad = np.flatnonzero(~values.isin(known).to_numpy())
             if len(bad):
-                _refuse(
-                    read, name, int(bad[0]), column, values.iloc[bad[0]], ", ".join(sorted(known))
-                )
+                _refuse(read, name, int(bad[0]), column, values.iloc[bad[0]], ", ".join(sorted(known)))
 
 
 def _check_along(read: Tables, prompts: pd.DataFrame) -> None:
@@ -173,7 +205,11 @@ def _check_along(read: Tables, prompts: pd.DataFrame) -> None:
     wanted = int(prompts["output_tokens"].sum()) * len(models)
     if len(along) != wanted:
         _refuse(
-            read, "along", len(along), "model", f"{len(along)} rows",
+            read,
+            "along",
+            len(along),
+            "model",
+            f"{len(along)} rows",
             f"{wanted}: every position under every model",
         )
     joined = along.reset_index().merge(read.frame("texts"), on=["prompt_id", "position"], how="left")
@@ -186,7 +222,11 @@ def _check_along(read: Tables, prompts: pd.DataFrame) -> None:
     if len(off):
         bad = off.iloc[0]
         _refuse(
-            read, "along", int(bad["index"]), "greedy_token", int(bad["greedy_token"]),
+            read,
+            "along",
+            int(bad["index"]),
+            "greedy_token",
+            int(bad["greedy_token"]),
             f"the text's own token {int(bad['token'])}, or a near tie within {limit} logits",
         )
 
@@ -199,9 +239,7 @@ def _check_blocks(read: Tables, prompts: pd.DataFrame) -> None:
         other = ragged.lengths(read.tables["blocks"].column(column))
         bad = np.flatnonzero(other != size)
         if len(bad):
-            _refuse(
-                read, "blocks", int(bad[0]), column, f"{other[bad[0]]} items", f"{size[bad[0]]}"
-            )
+            _refuse(read, "blocks", int(bad[0]), column, f"{other[bad[0]]} items", f"{size[bad[0]]}")
     kinds = {m: e.kind for m, e in read.manifest.models.items()}
     shared = (blocks["drafter"].map(kinds) == "autoregressive").to_numpy()
     wanted = read.manifest.block_length
@@ -223,26 +261,40 @@ def _check_blocks(read: Tables, prompts: pd.DataFrame) -> None:
     for row, key in enumerate(found):
         if key not in needed:
             _refuse(
-                read, "blocks", row, "start", key[1],
+                read,
+                "blocks",
+                row,
+                "start",
+                key[1],
                 "a start where the drafter's first token is not the text's",
             )
     missing = needed - set(found)
     if missing:
         p, t, m = min(missing)
         _refuse(
-            read, "blocks", None, "start", f"no block of {m!r} at prompt {p}, start {t}",
+            read,
+            "blocks",
+            None,
+            "start",
+            f"no block of {m!r} at prompt {p}, start {t}",
             "a block wherever the drafter's first token is not the text's",
         )
     first = ragged.pad(tokens, 1, -1)[:, 0]
     rows = blocks[["prompt_id", "start", "drafter"]].assign(first=first)
-    rows = rows[shared].reset_index().merge(
-        leaves, left_on=["prompt_id", "start", "drafter"], right_on=["prompt_id", "position", "model"]
+    rows = (
+        rows[shared]
+        .reset_index()
+        .merge(leaves, left_on=["prompt_id", "start", "drafter"], right_on=["prompt_id", "position", "model"])
     )
     off = rows[rows["first"] != rows["greedy_token"]]
     if len(off):
         bad_row = off.iloc[0]
         _refuse(
-            read, "blocks", int(bad_row["index"]), "tokens", int(bad_row["first"]),
+            read,
+            "blocks",
+            int(bad_row["index"]),
+            "tokens",
+            int(bad_row["first"]),
             f"to begin with along.greedy_token, {int(bad_row['greedy_token'])}",
         )
 
@@ -274,19 +326,28 @@ def _check_verdicts(read: Tables) -> None:
     needed = needed[needed["verifier"] != needed["drafter"]]
     both = needed.merge(
         keys.assign(row=np.arange(len(keys))),
-        on=["prompt_id", "start", "drafter", "verifier"], how="outer", indicator=True,
+        on=["prompt_id", "start", "drafter", "verifier"],
+        how="outer",
+        indicator=True,
     )
     extra, missing = both[both["_merge"] == "right_only"], both[both["_merge"] == "left_only"]
     if len(extra):
         bad_row = extra.iloc[0]
         _refuse(
-            read, "verdicts", int(bad_row["row"]), "verifier", bad_row["verifier"],
+            read,
+            "verdicts",
+            int(bad_row["row"]),
+            "verifier",
+            bad_row["verifier"],
             "another model than the drafter, on a block that is not empty",
         )
     if len(missing):
         gone = missing.iloc[0]
         _refuse(
-            read, "verdicts", None, "verifier",
+            read,
+            "verdicts",
+            None,
+            "verifier",
             f"no verdict of {gone['verifier']!r} on the block of {gone['drafter']!r} at prompt "
             f"{gone['prompt_id']}, start {gone['start']}",
             "one of every other model on every block that is not empty",
@@ -301,10 +362,6 @@ def _check_size(read: Tables, column: str, wanted: NDArray[np.int64]) -> None:
         _refuse(read, "verdicts", row, column, f"{found[row]} items", f"{wanted[row]}")
 
 
-def _refuse(
-    read: Tables, table: str, row: int | None, column: str, value: object, allowed: str
-) -> None:
+def _refuse(read: Tables, table: str, row: int | None, column: str, value: object, allowed: str) -> None:
     place = f"row {row}, column {column!r}" if row is not None else f"column {column!r}"
-    raise BadInput(
-        f"{place}: {value}", where=read.folder / read.manifest.tables[table].file, allowed=allowed
-    )
+    raise BadInput(f"{place}: {value}", where=read.folder / read.manifest.tables[table].file, allowed=allowed)

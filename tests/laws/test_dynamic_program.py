@@ -31,7 +31,11 @@ from tests.toy import LOOKUP, MIDDLE, MODELS, SMALL, TARGET, Setting, Toy, setti
 PAIRS = [Chain((drafter, TARGET)) for drafter in (LOOKUP, SMALL, MIDDLE)]
 RULES: list[LengthRule] = [
     *(Static(n) for n in range(8)),
-    G4(first=2), LibraSpec(2.2, 2, 6), LibraSpec(1.8, 4, 10), ExactMarginal(), ExactMarginal(longest=3),
+    G4(first=2),
+    LibraSpec(2.2, 2, 6),
+    LibraSpec(1.8, 4, 10),
+    ExactMarginal(),
+    ExactMarginal(longest=3),
 ]
 LEAST = 1.0 - 1e-9  # nothing may take less than this much of the bound
 

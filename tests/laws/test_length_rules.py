@@ -23,9 +23,16 @@ from simspec.speculation.lengths import (
 
 DEPTH = 30
 RULES: list[LengthRule] = [
-    Static(0), Static(3), G4(), G4(first=1, longest=4),
-    LibraSpec(2.2, 16, 24), LibraSpec(2.0, 10, 20), LibraSpec(2.2, 1, 24), LibraSpec(1.2, 3, 7),
-    ExactMarginal(), ExactMarginal(longest=2),
+    Static(0),
+    Static(3),
+    G4(),
+    G4(first=1, longest=4),
+    LibraSpec(2.2, 16, 24),
+    LibraSpec(2.0, 10, 20),
+    LibraSpec(2.2, 1, 24),
+    LibraSpec(1.2, 3, 7),
+    ExactMarginal(),
+    ExactMarginal(longest=2),
 ]
 chances = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 0.9, 0.97, 1.0]))
 
@@ -141,7 +148,12 @@ def test_libraspec_is_algorithm_one(q: list[float], alpha: float, block: int, lo
 
 # Algorithm 1 when every confidence is q, worked out from the paper's formulas apart from this code.
 CONSTANT = {
-    0.5: (2, 3, 2), 0.7: (5, 6, 4), 0.8: (8, 9, 7), 0.9: (14, 17, 17), 0.95: (30, 24, 35), 0.97: (51, 24, 60),
+    0.5: (2, 3, 2),
+    0.7: (5, 6, 4),
+    0.8: (8, 9, 7),
+    0.9: (14, 17, 17),
+    0.95: (30, 24, 35),
+    0.97: (51, 24, 60),
 }
 
 
@@ -193,11 +205,12 @@ def test_expected_tokens_is_its_sum(q: np.ndarray) -> None:
 
 @given(
     history=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=30),
-    first=st.integers(1, 8), up=st.integers(1, 3), down=st.integers(1, 3), longest=st.integers(8, 20),
+    first=st.integers(1, 8),
+    up=st.integers(1, 3),
+    down=st.integers(1, 3),
+    longest=st.integers(8, 20),
 )
-def test_g4_is_its_loop(
-    history: list[tuple[int, int]], first: int, up: int, down: int, longest: int
-) -> None:
+def test_g4_is_its_loop(history: list[tuple[int, int]], first: int, up: int, down: int, longest: int) -> None:
     """Each cycle: a limit that cuts the block, then how many of the submitted drafts were accepted."""
     rule = G4(first, up, down, longest)
     state, length = rule.begin(1), first

@@ -19,8 +19,13 @@ from tests.reference import Price, affine_price, cycle_seconds, decode, lockstep
 from tests.toy import LOOKUP, MIDDLE, SMALL, TARGET, Setting, Toy, settings_of
 
 AFFINE = AffineCost(
-    name="affine", label="made up", target=TARGET, base_seconds=0.02, token_seconds=1e-3,
-    context_token_seconds=1e-4, step_overhead_seconds=0.003,
+    name="affine",
+    label="made up",
+    target=TARGET,
+    base_seconds=0.02,
+    token_seconds=1e-3,
+    context_token_seconds=1e-4,
+    step_overhead_seconds=0.003,
     ratios={LOOKUP: 0.0, SMALL: 0.1, MIDDLE: 0.4},
 )
 RULES: list[LengthRule] = [Static(0), Static(1), Static(3), G4(first=2), LibraSpec(2.2, 2, 6)]

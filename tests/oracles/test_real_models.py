@@ -95,7 +95,12 @@ def compare(trace: Trace, models, prompt_id: int, prompt, chain, rule) -> tuple[
     if isinstance(rule, ExactMarginal):
         prices = two_level_seconds(trace, chain, FLAT, 1)
     text, cycles = decode(
-        models, chain, rule, prompt, trace.manifest.output_tokens, trace.manifest.block_length,
+        models,
+        chain,
+        rule,
+        prompt,
+        trace.manifest.output_tokens,
+        trace.manifest.block_length,
         None if prices is None else prices[first:last],
     )
     replayed = run(trace, chain, rule, trace.offsets[prompt_id : prompt_id + 1], prices)
@@ -103,12 +108,22 @@ def compare(trace: Trace, models, prompt_id: int, prompt, chain, rule) -> tuple[
     for c, real in enumerate(cycles):
         assert c < replayed.flat.shape[1]
         ours = (
-            replayed.drafted[0, c], replayed.lag[0, c], replayed.submitted[0, c],
+            replayed.drafted[0, c],
+            replayed.lag[0, c],
+            replayed.submitted[0, c],
             tuple(int(m[0, c]) for m in replayed.middle),
-            replayed.width[0, c], replayed.accepted[0, c], replayed.emitted[0, c],
+            replayed.width[0, c],
+            replayed.accepted[0, c],
+            replayed.emitted[0, c],
         )
         theirs = (
-            real.drafted, real.lag, real.submitted, real.middle, real.width, real.accepted, real.emitted,
+            real.drafted,
+            real.lag,
+            real.submitted,
+            real.middle,
+            real.width,
+            real.accepted,
+            real.emitted,
         )
         emitted = text[at : at + real.emitted]
         same = ours == theirs and (emitted == trace.tokens[first + at : first + at + len(emitted)]).all()
@@ -158,7 +173,9 @@ def test_the_text_is_the_targets_own(recorded):
     for prompt_id, prompt in enumerate(encoded(models, read_recipe(recipe_path)[0], recipe_path.parent)):
         with torch.inference_mode():
             out = models.networks["target"].generate(
-                input_ids=prompt, attention_mask=torch.ones_like(prompt), do_sample=False,
+                input_ids=prompt,
+                attention_mask=torch.ones_like(prompt),
+                do_sample=False,
                 max_new_tokens=trace.manifest.output_tokens,
             )
         text = trace.tokens[trace.offsets[prompt_id] : trace.offsets[prompt_id + 1]]
@@ -179,7 +196,9 @@ def test_recorded_blocks_are_what_the_drafter_drafts(recorded):
         tokens = torch.cat([prompt, torch.as_tensor(text[:start])[None].long()], dim=1)
         with torch.inference_mode():
             out = drafter.generate(
-                input_ids=tokens, attention_mask=torch.ones_like(tokens), do_sample=False,
+                input_ids=tokens,
+                attention_mask=torch.ones_like(tokens),
+                do_sample=False,
                 max_new_tokens=trace.manifest.block_length,
             )[0, tokens.shape[1] :].numpy()
         index = trace.drafters["skip-2"]

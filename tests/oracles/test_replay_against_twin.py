@@ -33,9 +33,14 @@ CHAINS = [
     Chain((MIDDLE, SMALL, TARGET), "funnel-truncate"),
 ]
 RULES: list[LengthRule] = [
-    Static(0), Static(1), Static(2), Static(4), Static(40),
+    Static(0),
+    Static(1),
+    Static(2),
+    Static(4),
+    Static(40),
     G4(first=3, longest=8),
-    LibraSpec(alpha=2.2, block=2, longest=6), LibraSpec(alpha=1.8, block=16, longest=24),
+    LibraSpec(alpha=2.2, block=2, longest=6),
+    LibraSpec(alpha=1.8, block=16, longest=24),
     ExactMarginal(longest=6),
 ]
 
@@ -55,8 +60,12 @@ class OneMore:
 
 
 def assert_same(
-    toy: Toy, trace: Trace, chain: Chain, rule: LengthRule | Prescribed | None,
-    seconds: np.ndarray | None = None, starts: list[tuple[int, int]] | None = None,
+    toy: Toy,
+    trace: Trace,
+    chain: Chain,
+    rule: LengthRule | Prescribed | None,
+    seconds: np.ndarray | None = None,
+    starts: list[tuple[int, int]] | None = None,
 ) -> None:
     starts = starts or [(p, 0) for p in range(len(toy.prompts))]
     flat = np.array([trace.offsets[p] + t for p, t in starts])
@@ -68,8 +77,12 @@ def assert_same(
         assert runs.active[q].sum() == count
         assert runs.active[q][:count].all()
         found = {
-            "context": runs.context, "drafted": runs.drafted, "submitted": runs.submitted,
-            "width": runs.width, "accepted": runs.accepted, "emitted": runs.emitted,
+            "context": runs.context,
+            "drafted": runs.drafted,
+            "submitted": runs.submitted,
+            "width": runs.width,
+            "accepted": runs.accepted,
+            "emitted": runs.emitted,
         }
         for name, array in found.items():
             wanted = [len(c.emitted) if name == "emitted" else getattr(c, name) for c in cycles]

@@ -24,8 +24,11 @@ def drafter(length, matched, confidence=None, depth=8) -> DrafterIndex:
     if confidence is None:
         confidence = np.full((len(length), depth), 0.5)
     return DrafterIndex(
-        length=length, ended=np.zeros(len(length), dtype=bool),
-        confidence=np.asarray(confidence, dtype=np.float32), matched=matched, agreed={},
+        length=length,
+        ended=np.zeros(len(length), dtype=bool),
+        confidence=np.asarray(confidence, dtype=np.float32),
+        matched=matched,
+        agreed={},
     )
 
 
@@ -33,7 +36,10 @@ def timed(seconds, models=("target",), batches=(1,), widths=(1, 2, 3), repetitio
     """A latency table from a function of model, batch, width and repetition."""
     rows = [
         (m, "cpu", "float32", b, n, 128, r, seconds(m, b, n, r))
-        for m in models for b in batches for n in widths for r in range(repetitions)
+        for m in models
+        for b in batches
+        for n in widths
+        for r in range(repetitions)
     ]
     return pd.DataFrame(rows, columns=TIMED)
 
@@ -54,8 +60,11 @@ def prompts(count=20, finish=None, hashes=None) -> pd.DataFrame:
 def along(count=20, top1=0.8, entropy=0.5) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "prompt_id": np.repeat(range(count), 2), "position": [0, 1] * count, "model": "target",
-            "top1_prob": top1, "entropy": entropy,
+            "prompt_id": np.repeat(range(count), 2),
+            "position": [0, 1] * count,
+            "model": "target",
+            "top1_prob": top1,
+            "entropy": entropy,
         }
     )
 
@@ -162,11 +171,15 @@ def test_prompts_without_fault_raise_no_doubt():
         (prompts(hashes=["same"] * 3 + list("abcdefghijklmnopq")), along(), "repeated-prompts", "2 of 20"),
         (prompts(finish=["length"] * 20), along(), "all-cut", "All 20 texts"),
         (
-            prompts(), along(top1=[0.1] * 4 + [0.8] * 36), "random-prompts",
+            prompts(),
+            along(top1=[0.1] * 4 + [0.8] * 36),
+            "random-prompts",
             "2 of 20 prompts (prompt 0, 1): its mean top-1",
         ),
         (
-            prompts(), along(entropy=[0.5] * 38 + [6.0] * 2), "random-prompts",
+            prompts(),
+            along(entropy=[0.5] * 38 + [6.0] * 2),
+            "random-prompts",
             "1 of 20 prompts (prompt 19): its mean entropy",
         ),
     ],
@@ -254,29 +267,59 @@ def tiny_trace(latency: pd.DataFrame) -> Trace:
     """Two prompts of two tokens, a target and a look-up that has a block at one place in four."""
     sha = "0" * 64
     manifest = Manifest(
-        format=1, name="tiny", origin="synthetic", created="2000-01-01T00:00:00Z", command=["made", "up"],
-        recipe={}, recipe_sha256=sha, target="target",
+        format=1,
+        name="tiny",
+        origin="synthetic",
+        created="2000-01-01T00:00:00Z",
+        command=["made", "up"],
+        recipe={},
+        recipe_sha256=sha,
+        target="target",
         models={
             "target": ModelEntry("autoregressive", {"layers": 4, "parameters": 1000}),
             "look": ModelEntry("prompt-lookup"),
         },
-        tokenizer_sha256=sha, vocabulary=1000, eos_tokens=[0], output_tokens=2, block_length=2,
-        context_limit=9, seed=0, device="cpu", dtype="float32", machine={}, versions={}, units={},
-        near_ties={}, recording_seconds={}, behaviour_sha256=sha,
+        tokenizer_sha256=sha,
+        vocabulary=1000,
+        eos_tokens=[0],
+        output_tokens=2,
+        block_length=2,
+        context_limit=9,
+        seed=0,
+        device="cpu",
+        dtype="float32",
+        machine={},
+        versions={},
+        units={},
+        near_ties={},
+        recording_seconds={},
+        behaviour_sha256=sha,
         tables={"latency": TableEntry("latency.parquet", len(latency), sha)},
     )
     ones = np.ones(4, dtype=bool)
     return Trace(
-        folder=Path("tiny"), manifest=manifest, prompts=prompts(2), latency=latency,
+        folder=Path("tiny"),
+        manifest=manifest,
+        prompts=prompts(2),
+        latency=latency,
         pairs=pd.DataFrame(
             {
-                "prompt_id": [0], "position": [0], "model_a": ["target"], "model_b": ["look"],
-                "tv": [0.2], "argmax_agree": [True],
+                "prompt_id": [0],
+                "position": [0],
+                "model_a": ["target"],
+                "model_b": ["look"],
+                "tv": [0.2],
+                "argmax_agree": [True],
             }
         ),
-        tokens=np.array([5, 0, 5, 6]), offsets=np.array([0, 2, 4]), remaining=np.array([2, 1, 2, 1]),
-        position=np.array([0, 1, 0, 1]), prompt=np.array([0, 0, 1, 1]), context=np.array([5, 6, 5, 6]),
-        owns={"target": ones}, drafters={"look": drafter([2, 0, 0, 0], [1, 0, 0, 0], depth=2)},
+        tokens=np.array([5, 0, 5, 6]),
+        offsets=np.array([0, 2, 4]),
+        remaining=np.array([2, 1, 2, 1]),
+        position=np.array([0, 1, 0, 1]),
+        prompt=np.array([0, 0, 1, 1]),
+        context=np.array([5, 6, 5, 6]),
+        owns={"target": ones},
+        drafters={"look": drafter([2, 0, 0, 0], [1, 0, 0, 0], depth=2)},
     )
 
 
@@ -285,7 +328,10 @@ def test_whole_inspection_is_json_and_says_what_the_trace_is():
     assert json.loads(json.dumps(found, allow_nan=False)) == json.loads(json.dumps(found))
     assert found["origin"] == "synthetic"
     assert found["prompts"] == {
-        "count": 2, "by_category": {"maths": 2}, "ended_by": {"eos": 1, "length": 1}, "positions": 4,
+        "count": 2,
+        "by_category": {"maths": 2},
+        "ended_by": {"eos": 1, "length": 1},
+        "positions": 4,
     }
     assert found["models"][0] == {"name": "target", "kind": "autoregressive", "layers": 4, "parameters": 1000}
     (pair,) = found["pairs"]

@@ -21,7 +21,8 @@ def naive(text: list[int], length: int, longest: int, shortest: int) -> list[int
 
 
 @given(
-    st.lists(st.integers(0, 3), max_size=24), st.integers(0, 8),
+    st.lists(st.integers(0, 3), max_size=24),
+    st.integers(0, 8),
     st.tuples(st.integers(1, 4), st.integers(1, 4)),
 )
 def test_is_the_loop(text: list[int], length: int, sizes: tuple[int, int]) -> None:

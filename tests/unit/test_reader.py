@@ -128,8 +128,13 @@ def test_missing_and_extra_columns(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "column", "wrong"),
-    [("texts", "token", pa.int64()), ("along", "top1_prob", pa.float64()), ("prompts", "finish", pa.binary()),
-     ("blocks", "confidence", pa.list_(pa.float64())), ("latency", "seconds", pa.float32())],
+    [
+        ("texts", "token", pa.int64()),
+        ("along", "top1_prob", pa.float64()),
+        ("prompts", "finish", pa.binary()),
+        ("blocks", "confidence", pa.list_(pa.float64())),
+        ("latency", "seconds", pa.float32()),
+    ],
 )
 def test_wrong_type(folder: Path, name: str, column: str, wrong: pa.DataType) -> None:
     data = pq.read_table(folder / f"{name}.parquet")
@@ -139,12 +144,23 @@ def test_wrong_type(folder: Path, name: str, column: str, wrong: pa.DataType) ->
 
 
 VALUES = [
-    ("along", "top1_prob", float("nan")), ("along", "top1_prob", -0.1), ("along", "top1_prob", 1.01),
-    ("along", "entropy", float("inf")), ("along", "top2_margin", -1.0), ("along", "greedy_token", -1),
-    ("pairs", "tv", 1.5), ("pairs", "tv", float("nan")), ("texts", "position", -1), ("texts", "token", -5),
-    ("latency", "seconds", -1e-9), ("latency", "seconds", float("nan")),
-    ("latency", "seconds", float("inf")), ("latency", "batch", 0), ("prompts", "finish", "tired"),
-    ("prompts", "prompt_tokens", 0), ("prompts", "output_tokens", 0),
+    ("along", "top1_prob", float("nan")),
+    ("along", "top1_prob", -0.1),
+    ("along", "top1_prob", 1.01),
+    ("along", "entropy", float("inf")),
+    ("along", "top2_margin", -1.0),
+    ("along", "greedy_token", -1),
+    ("pairs", "tv", 1.5),
+    ("pairs", "tv", float("nan")),
+    ("texts", "position", -1),
+    ("texts", "token", -5),
+    ("latency", "seconds", -1e-9),
+    ("latency", "seconds", float("nan")),
+    ("latency", "seconds", float("inf")),
+    ("latency", "batch", 0),
+    ("prompts", "finish", "tired"),
+    ("prompts", "prompt_tokens", 0),
+    ("prompts", "output_tokens", 0),
 ]
 
 
@@ -156,9 +172,15 @@ def test_value_out_of_range(folder: Path, name: str, column: str, value: object)
 
 @pytest.mark.parametrize(
     ("name", "column", "value"),
-    [("blocks", "confidence", 1.5), ("blocks", "confidence", float("nan")), ("blocks", "tokens", -1),
-     ("blocks", "entropy", -0.5), ("verdicts", "overlap", 1.5), ("verdicts", "greedy_token", -2),
-     ("verdicts", "top1_prob", float("nan"))],
+    [
+        ("blocks", "confidence", 1.5),
+        ("blocks", "confidence", float("nan")),
+        ("blocks", "tokens", -1),
+        ("blocks", "entropy", -0.5),
+        ("verdicts", "overlap", 1.5),
+        ("verdicts", "greedy_token", -2),
+        ("verdicts", "top1_prob", float("nan")),
+    ],
 )
 def test_item_out_of_range(folder: Path, name: str, column: str, value: float) -> None:
     at: list[int] = []
@@ -199,8 +221,15 @@ def test_duplicated_key(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "column"),
-    [("along", "model"), ("pairs", "model_a"), ("pairs", "model_b"), ("blocks", "drafter"),
-     ("verdicts", "drafter"), ("verdicts", "verifier"), ("latency", "model")],
+    [
+        ("along", "model"),
+        ("pairs", "model_a"),
+        ("pairs", "model_b"),
+        ("blocks", "drafter"),
+        ("verdicts", "drafter"),
+        ("verdicts", "verifier"),
+        ("latency", "model"),
+    ],
 )
 def test_unknown_model(folder: Path, name: str, column: str) -> None:
     edit_rows(folder, name, lambda rows: rows[4].update({column: "stranger"}))
@@ -257,9 +286,11 @@ def test_text_token_outside_the_vocabulary(folder: Path) -> None:
 def test_text_that_goes_on_after_its_end(folder: Path) -> None:
     edit_rows(folder, "texts", lambda rows: rows[2].update(token=EOS))
     edit_rows(
-        folder, "along",
+        folder,
+        "along",
         lambda rows: [
-            row.update(greedy_token=EOS) for row in rows
+            row.update(greedy_token=EOS)
+            for row in rows
             if row["prompt_id"] == 0 and row["position"] == 2 and row["model"] == TARGET
         ],
     )
@@ -432,9 +463,19 @@ def test_manifest_with_an_unknown_key(folder: Path) -> None:
 
 
 MANIFEST_VALUES = [
-    ("format", 2), ("origin", "dreamt"), ("target", "stranger"), ("vocabulary", 0), ("vocabulary", "many"),
-    ("output_tokens", 0), ("block_length", -1), ("seed", -1), ("behaviour_sha256", "abc"),
-    ("recipe_sha256", "0" * 63), ("eos_tokens", "2"), ("models", {}), ("tables", []),
+    ("format", 2),
+    ("origin", "dreamt"),
+    ("target", "stranger"),
+    ("vocabulary", 0),
+    ("vocabulary", "many"),
+    ("output_tokens", 0),
+    ("block_length", -1),
+    ("seed", -1),
+    ("behaviour_sha256", "abc"),
+    ("recipe_sha256", "0" * 63),
+    ("eos_tokens", "2"),
+    ("models", {}),
+    ("tables", []),
 ]
 
 

@@ -52,7 +52,12 @@ def test_every_link_is_a_file_of_the_report_and_every_file_is_linked(made):
     assert set(page.links) == set(files(made / "first")) - {"index.html"}
     pictures = [n for n in page.links if n.endswith(".png")]
     assert {n.split("/")[1].split("-")[0].removesuffix(".png") for n in pictures} == {
-        "speedup", "predicted", "survival", "reliability", "along", "rules",
+        "speedup",
+        "predicted",
+        "survival",
+        "reliability",
+        "along",
+        "rules",
     }
 
 

@@ -20,8 +20,14 @@ def test_other_seed_or_name_other_numbers() -> None:
     drawn = [
         tuple(generator.random(4).tolist())
         for generator in (
-            stream(0, "a"), stream(1, "a"), stream(0, "b"), stream(0, "a", "b"), stream(0, "ab"),
-            stream(0, "a", 1), stream(0, "a", 2), stream(0),
+            stream(0, "a"),
+            stream(1, "a"),
+            stream(0, "b"),
+            stream(0, "a", "b"),
+            stream(0, "ab"),
+            stream(0, "a", 1),
+            stream(0, "a", 2),
+            stream(0),
         )
     ]
     assert len(set(drawn)) == len(drawn)

@@ -53,9 +53,7 @@ def test_rows_in_many_chunks_are_checked_alike(table: Table, tables: dict[str, p
 
 
 @pytest.mark.parametrize(("value", "allowed"), [(1.0005, True), (1.01, False), (-0.001, False)])
-def test_half_precision_may_round_over_one(
-    tables: dict[str, pa.Table], value: float, allowed: bool
-) -> None:
+def test_half_precision_may_round_over_one(tables: dict[str, pa.Table], value: float, allowed: bool) -> None:
     rows = tables["verdicts"].to_pylist()
     rows[0]["overlap"] = [np.float16(value)] * len(rows[0]["overlap"])
     data = table_of(VERDICTS, rows)

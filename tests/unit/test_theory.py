@@ -45,9 +45,7 @@ def test_shapes_broadcast() -> None:
 def test_reach_pays_for_the_target_in_every_cycle() -> None:
     """T = (.05, .3, 1), gamma 4, a_1 = 0: one token a cycle, which costs .2 + .3 + 1."""
     for reached in ("any", "all", "always"):
-        found = reach(
-            [np.array(0.0), np.array(0.7)], 4, np.array(0.05), verify({2: 0.3, 3: 1.0}), reached
-        )
+        found = reach([np.array(0.0), np.array(0.7)], 4, np.array(0.05), verify({2: 0.3, 3: 1.0}), reached)
         assert found == pytest.approx(1.50)
 
 
@@ -93,9 +91,7 @@ def test_funnel_is_its_formula(alphas: list[float], gamma: int, replace: bool) -
             n = survive + 1 if replace else survive
     last = alphas[-1]
     kept = n if last == 1.0 else last * (1 - last**n) / (1 - last)
-    found = funnel(
-        [np.array(a) for a in alphas], gamma, np.array(0.1), lambda i, w: i * w, replace=replace
-    )
+    found = funnel([np.array(a) for a in alphas], gamma, np.array(0.1), lambda i, w: i * w, replace=replace)
     assert found == pytest.approx(total / (1 + kept), rel=1e-6)
 
 
