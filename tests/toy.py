@@ -25,8 +25,9 @@ from simspec.streams import stream
 from simspec.tables import TRACE_TABLES, Table
 from simspec.traces.files import write_trace
 from simspec.traces.index import Trace, index_tables
+from simspec.traces.invariants import Tables
 from simspec.traces.manifest import Manifest, ModelEntry, TableEntry
-from simspec.traces.reader import Tables, read_tables
+from simspec.traces.reader import read_tables
 
 VOCABULARY = 20
 EOS = VOCABULARY - 1

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from simspec.errors import unknown_name
 from simspec.traces import ragged
+from simspec.traces.invariants import Tables
 from simspec.traces.manifest import Manifest
-from simspec.traces.reader import Tables, read_tables
+from simspec.traces.reader import read_tables
 
 Ints = NDArray[np.int64]
 

@@ -14,7 +14,7 @@ from simspec.replay.trajectories import run
 from simspec.speculation.chains import Chain
 from simspec.speculation.lengths import G4, ExactMarginal, LibraSpec, Static
 from simspec.traces.index import Trace, load_trace
-from simspec.traces.reader import NEAR_TIE_LOGITS
+from simspec.traces.invariants import NEAR_TIE_LOGITS
 
 pytestmark = pytest.mark.real_model
 
