@@ -30,7 +30,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: $(DEMO)/installed ## rank schedules on the recorded trace and write the page reports/demo (no torch)
-	.venv-demo/bin/simspec report traces/smollm2-cpu --out reports/demo
+	.venv-demo/bin/simspec report traces/smollm2-cpu --out reports/demo --draws 50
 
 report: $(DEMO)/installed ## the same for TRACE=... into OUT=...
 	$(DEMO)/bin/simspec report $(TRACE) --out $(OUT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -189,9 +190,11 @@ def _summary(trace: Trace, runs: Trajectories, hindsight: Prescribed, per_token:
     )
 
 
-def best_drafter(trace: Trace, cost: CostModel, settings: LengthSettings) -> str:
-    """The priced drafter whose best static length (at least 1) takes the least time a token."""
-    able = [d for d in trace.drafters if d in cost.models]
+def best_drafter(
+    trace: Trace, cost: CostModel, settings: LengthSettings, among: Sequence[str] | None = None
+) -> str:
+    """The priced drafter (of ``among``) whose best static length, at least 1, is fastest."""
+    able = [d for d in (among or trace.drafters) if d in cost.models]
     if not able:
         raise BadInput(f"cost {cost.name!r} prices no drafter", allowed=", ".join(trace.drafters))
 

@@ -155,12 +155,7 @@ def _best_with_confidence(trace: Trace, found: LengthStudy) -> str:
     if not able or not trace.is_lookup(found.drafter):
         return found.drafter
     asked = LengthSettings(batch=1, draws=0, seed=found.settings.seed)
-
-    def least(drafter: str) -> float:
-        study = study_lengths(trace, drafter, found.cost, asked)
-        return float(study.rules[study.best_static].seconds_per_token[0])
-
-    return min(able, key=least)
+    return best_drafter(trace, found.cost, asked, able)
 
 
 def _first_of_categories(trace: Trace) -> list[int]:
