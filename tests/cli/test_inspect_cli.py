@@ -53,7 +53,7 @@ def test_json_is_one_document_that_fits_the_manifest(printed):
     assert found["prompts"]["positions"] == manifest["tables"]["texts"]["rows"]
     assert sum(found["prompts"]["ended_by"].values()) == found["prompts"]["count"]
     assert found["latency"]["grid"]["rows"] == manifest["tables"]["latency"]["rows"]
-    assert found["provenance"]["command"] == ["simspec", "inspect", manifest["name"], "--json"]
+    assert found["provenance"]["command"] == ["simspec", "inspect", TRACE.as_posix(), "--json"]
     inputs = found["provenance"]["inputs"]
     assert inputs[f"{manifest['name']}/behaviour"] == manifest["behaviour_sha256"]
     assert str(TRACE.parent) not in printed
