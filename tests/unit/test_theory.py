@@ -68,15 +68,16 @@ def test_reach_is_its_formula(alphas: list[float], gamma: int, first: float) -> 
         assert found == pytest.approx(total / sums(product, gamma), rel=1e-9)
 
 
-def test_reach_asks_for_forwards_as_wide_as_the_block() -> None:
+@pytest.mark.parametrize(("wide", "width"), [(False, 1.0), (True, 5.0)])
+def test_reach_asks_for_single_tokens_or_for_the_whole_block(wide: bool, width: float) -> None:
     asked = []
 
     def forward(i: int, n: np.ndarray) -> np.ndarray:
         asked.append((i, float(n)))
         return np.asarray(1.0)
 
-    reach([np.array(0.5), np.array(0.5)], 4, np.array(0.1), forward)
-    assert asked == [(2, 5.0), (3, 5.0)]
+    reach([np.array(0.5), np.array(0.5)], 4, np.array(0.1), forward, wide=wide)
+    assert asked == [(2, width), (3, width)]
 
 
 @given(st.lists(rates, min_size=1, max_size=4), st.integers(1, 10), st.booleans())
