@@ -39,7 +39,7 @@ class Trajectories:
         flat: flat position at each cycle's start, -1 when finished, (Q, C).
         context: tokens before the cycle, (Q, C).
         drafted: tokens drafted, (Q, C).
-        lag: tokens that the drafter reads in its first forward, (Q, C).
+        lag: tokens that the drafter reads in its first forward, 0 for a look-up, (Q, C).
         submitted: tokens handed up, (Q, C).
         middle: for each intermediate, tokens that it reads, 0 when idle, (Q, C).
         width: tokens that the target reads, (Q, C).
@@ -142,6 +142,8 @@ def run(
     dynamic = None if rule is None or isinstance(rule, Prescribed) else rule
     state = dynamic.begin(requests) if dynamic else np.zeros(requests)
     lag = np.ones(requests, dtype=np.int64)
+    # A look-up has no cache and no forwards.
+    reads = chain.drafter is not None and not trace.is_lookup(chain.drafter)
     behind = [np.ones(requests, dtype=np.int64) for _ in chain.intermediates]
     names = ("flat", "context", "drafted", "lag", "submitted", "width", "accepted", "emitted")
     columns: dict[str, list[Ints]] = {name: [] for name in names}
@@ -158,7 +160,7 @@ def run(
         keep(columns["flat"], at, -1)
         keep(columns["context"], trace.context[at])
         keep(columns["drafted"], decision.drafted)
-        keep(columns["lag"], np.where(decision.drafted > 0, lag, 0))
+        keep(columns["lag"], np.where(decision.drafted > 0, lag, 0) * reads)
         keep(columns["submitted"], decision.submitted)
         keep(columns["width"], result.offered[-1] + 1)
         keep(columns["accepted"], result.accepted)
