@@ -131,7 +131,7 @@ def lookup_blocks(
                     None,
                 )
             continue
-        after: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        done = set()
         branches = [b for b in tails if len(b.tokens)]
         owners = [t for t, b in zip(filled, tails, strict=True) if len(b.tokens)]
         for index, log_probs, margin in read_branches(seen, branches):
@@ -148,9 +148,9 @@ def lookup_blocks(
                 log_probs,
                 margin,
             )
-            after[start] = (log_probs, margin)
+            done.add(start)
         for start in filled:
-            if start not in after:
+            if start not in done:
                 none = seen.log_probs[:0], seen.margin[:0]
                 _add_lookup_verdict(
                     verdicts,
