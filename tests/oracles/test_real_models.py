@@ -158,9 +158,10 @@ def test_replay_equals_a_real_run(recorded, chain, rule):
     from simspec.record.recipe import read_recipe
 
     prompts = encoded(models, read_recipe(recipe_path)[0], recipe_path.parent)
-    for prompt_id, prompt in enumerate(prompts):
-        cycles, tie = compare(trace, models, prompt_id, prompt, chain, rule)
-        assert cycles > 0 or tie
+    found = [compare(trace, models, i, prompt, chain, rule) for i, prompt in enumerate(prompts)]
+    assert sum(cycles for cycles, _ in found) > 0
+    # A near tie ends a comparison early; were that common, nothing would be compared.
+    assert sum(tie for _, tie in found) <= 1
 
 
 def test_the_text_is_the_targets_own(recorded):
