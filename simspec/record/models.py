@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+from transformers import AutoModelForCausalLM, AutoTokenizer, Cache, DynamicCache
 from transformers.utils import logging as transformers_logging
 
 from simspec.errors import BadInput
@@ -32,6 +32,7 @@ class LoadedModels:
     target: str
     networks: dict[str, torch.nn.Module]
     lookups: dict[str, PromptLookup]
+    blocks: dict[str, Any]
     described: dict[str, dict[str, object]]
     tokenizer_hash: str
     eos_ids: tuple[int, ...]
@@ -83,6 +84,7 @@ def load_models(recipe: Recipe) -> LoadedModels:
         target=recipe.target.name,
         networks=networks,
         lookups=lookups,
+        blocks={},
         described=described,
         tokenizer_hash=_vocabulary_hash(tokenizer.get_vocab()),
         eos_ids=_eos_ids(target, tokenizer),
@@ -180,8 +182,9 @@ def forward(
     network: Any,
     tokens: torch.Tensor,
     positions: torch.Tensor,
-    cache: DynamicCache,
+    cache: Cache,
     mask: torch.Tensor | None = None,
+    last: int = 0,
 ) -> torch.Tensor:
     """Logits for new tokens.
 
@@ -191,9 +194,10 @@ def forward(
         cache: keys and values so far; the new ones are appended.
         mask: which slots each new token may see, bool, shape (rows, 1, new, slots);
             None for plain causal order.
+        last: of how many of the last new tokens logits are wanted; 0 for all.
 
     Returns:
-        float32 logits, shape (rows, new, vocabulary).
+        float32 logits, shape (rows, new or last, vocabulary).
     """
     with torch.inference_mode():
         out = network(
@@ -202,6 +206,7 @@ def forward(
             position_ids=positions,
             cache=cache,
             use_cache=True,
+            logits_to_keep=last,
         )
         logits: torch.Tensor = out.logits.float()
         return logits

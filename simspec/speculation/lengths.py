@@ -9,7 +9,7 @@ a test checks for every rule. Rules work on many requests at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,15 @@ class Decision:
 
 
 class LengthRule(Protocol):
-    """A rule with state: one number a request, which it moves after each cycle."""
+    """A rule with state: one number a request, which it moves after each cycle.
+
+    Attributes:
+        sampling_safe: whether rejection sampling stays lossless under it, given each place's top-1
+            probability for a confidence: whether a token is submitted must be settled by the
+            tokens before it (claim L16).
+    """
+
+    sampling_safe: ClassVar[bool]
 
     def begin(self, requests: int) -> Floats:
         """State before the first cycle, shape (requests,)."""
@@ -56,6 +64,8 @@ class LengthRule(Protocol):
 
 
 class _Stateless:
+    sampling_safe: ClassVar[bool] = True
+
     def begin(self, requests: int) -> Floats:
         return np.zeros(requests)
 
@@ -86,6 +96,8 @@ class G4:
     down: int = 1
     longest: int = 20
 
+    sampling_safe: ClassVar[bool] = True
+
     def begin(self, requests: int) -> Floats:
         return np.full(requests, float(self.first))
 
@@ -114,6 +126,9 @@ class LibraSpec(_Stateless):
     alpha: float = 2.2
     block: int = 16
     longest: int = 24
+
+    # It can roll back past tokens whose draws made the later confidences what they are.
+    sampling_safe: ClassVar[bool] = False
 
     def decide(self, view: View, state: Floats) -> Decision:
         q = view.confidence

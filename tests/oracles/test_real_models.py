@@ -1,4 +1,4 @@
-"""Replay against real models decoded cycle by cycle: the same counts, forward by forward."""
+"""Replay against real models decoded in batches: the same counts, cycle by cycle."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from simspec.replay.pricing import two_level_seconds
 from simspec.replay.trajectories import run
 from simspec.speculation.chains import Chain
 from simspec.speculation.lengths import G4, ExactMarginal, LibraSpec, Static
+from simspec.speculation.schedulers import Schedule
 from simspec.traces.index import Trace, load_trace
 from simspec.traces.invariants import NEAR_TIE_LOGITS
 
@@ -85,55 +86,55 @@ def encoded(models, recipe, folder: Path):
     return [encode_prompt(models, recipe, text) for text in choose_prompts(recipe, folder)]
 
 
-def compare(trace: Trace, models, prompt_id: int, prompt, chain, rule) -> tuple[int, bool]:
-    """Cycles found equal, and whether a near tie ended the comparison early."""
-    from simspec.record.decode import decode
+def compare(trace: Trace, models, prompt_ids, prompts, chain, rule) -> tuple[int, int]:
+    """Decode prompts as one batch; cycles found equal, and requests that a near tie cut short."""
+    from simspec.record.decoded import Settings
+    from simspec.record.executor import decode
 
-    first, last = trace.offsets[prompt_id], trace.offsets[prompt_id + 1]
+    first = trace.offsets[np.asarray(prompt_ids)]
     # Made-up prices: a rule that weighs cost only has to see the same ones on both sides.
-    prices = None
-    if isinstance(rule, ExactMarginal):
-        prices = two_level_seconds(trace, chain, FLAT, 1)
-    text, cycles = decode(
+    prices = two_level_seconds(trace, chain, FLAT, 1) if isinstance(rule, ExactMarginal) else None
+    decoded = decode(
         models,
-        chain,
-        rule,
-        prompt,
-        trace.manifest.output_tokens,
-        trace.manifest.block_length,
-        None if prices is None else prices[first:last],
+        [Schedule(chain, rule)],
+        [p[0].numpy().astype(np.int32) for p in prompts],
+        Settings(trace.manifest.output_tokens, trace.manifest.block_length, margins=True),
+        prices=None if prices is None else lambda i, at: prices[first[i] + at],
     )
-    replayed = run(trace, chain, rule, trace.offsets[prompt_id : prompt_id + 1], prices)
-    at = 0
-    for c, real in enumerate(cycles):
-        assert c < replayed.flat.shape[1]
-        ours = (
-            replayed.drafted[0, c],
-            replayed.lag[0, c],
-            replayed.submitted[0, c],
-            tuple(int(m[0, c]) for m in replayed.middle),
-            replayed.width[0, c],
-            replayed.accepted[0, c],
-            replayed.emitted[0, c],
-        )
-        theirs = (
-            real.drafted,
-            real.lag,
-            real.submitted,
-            real.middle,
-            real.width,
-            real.accepted,
-            real.emitted,
-        )
-        emitted = text[at : at + real.emitted]
-        same = ours == theirs and (emitted == trace.tokens[first + at : first + at + len(emitted)]).all()
-        if not same:
-            assert real.margin < NEAR_TIE_LOGITS[trace.manifest.dtype], (str(chain), rule, c, ours, theirs)
-            return c, True
-        at += real.emitted
-    assert replayed.active[0].sum() == len(cycles)
-    assert len(text) == last - first
-    return len(cycles), False
+    replayed = run(trace, chain, rule, first, prices)
+    equal, ties = 0, 0
+    for r, prompt_id in enumerate(prompt_ids):
+        for c, real in enumerate(decoded.cycles[r]):
+            assert c < replayed.flat.shape[1]
+            ours = (
+                replayed.drafted[r, c],
+                replayed.lag[r, c],
+                replayed.submitted[r, c],
+                tuple(int(m[r, c]) for m in replayed.middle),
+                replayed.width[r, c],
+                replayed.accepted[r, c],
+                replayed.emitted[r, c],
+            )
+            theirs = (
+                real.drafted,
+                real.lag,
+                real.submitted,
+                real.middle,
+                real.width,
+                real.accepted,
+                real.emitted,
+            )
+            at = first[r] + real.position
+            emitted = decoded.texts[r][real.position : real.position + real.emitted]
+            if ours != theirs or (emitted != trace.tokens[at : at + len(emitted)]).any():
+                assert real.margin < NEAR_TIE_LOGITS[trace.manifest.dtype], (str(chain), rule, c, ours, theirs)
+                ties += 1
+                break
+            equal += 1
+        else:
+            assert replayed.active[r].sum() == len(decoded.cycles[r])
+            assert len(decoded.texts[r]) == trace.offsets[prompt_id + 1] - first[r]
+    return equal, ties
 
 
 class _Flat:
@@ -158,10 +159,10 @@ def test_replay_equals_a_real_run(recorded, chain, rule):
     from simspec.record.recipe import read_recipe
 
     prompts = encoded(models, read_recipe(recipe_path)[0], recipe_path.parent)
-    found = [compare(trace, models, i, prompt, chain, rule) for i, prompt in enumerate(prompts)]
-    assert sum(cycles for cycles, _ in found) > 0
+    equal, ties = compare(trace, models, range(len(prompts)), prompts, chain, rule)
+    assert equal > 0
     # A near tie ends a comparison early; were that common, nothing would be compared.
-    assert sum(tie for _, tie in found) <= 1
+    assert ties <= 1
 
 
 def test_the_text_is_the_targets_own(recorded):
@@ -250,10 +251,9 @@ def test_the_committed_trace_equals_real_runs():
         (Chain(("ngram", "target")), Static(8)),
     ]
     equal, ties = 0, 0
-    for prompt_id in (0, 20, 40):
-        for chain, rule in cases:
-            cycles, tie = compare(trace, models, prompt_id, prompts[prompt_id], chain, rule)
-            equal += cycles
-            ties += tie
+    for chain, rule in cases:
+        cycles, tied = compare(trace, models, (0, 20, 40), [prompts[i] for i in (0, 20, 40)], chain, rule)
+        equal += cycles
+        ties += tied
     assert equal > 200
     assert ties <= 1

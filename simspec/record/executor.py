@@ -1,0 +1,372 @@
+"""Decode with real chains of models: batches of requests in lock-step, cycle by cycle.
+
+The rules of a cycle are :func:`simspec.speculation.cycle.cycle`, one generator a request; here
+their questions are gathered, so that requests that wait for the same model share a forward. All
+requests of a batch finish a cycle before any begins the next. Lower levels go first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simspec.errors import BadInput
+from simspec.record.decoded import Decoded, DecodedCycle, NearTie, Settings
+from simspec.record.drafting import Drafting, draft
+from simspec.record.level import Level
+from simspec.record.models import LoadedModels
+from simspec.record.words import Words, words_of
+from simspec.speculation.cycle import AskDraft, AskWords, Cycle, CycleSteps, Tell, cycle
+from simspec.speculation.lengths import Decision
+from simspec.speculation.schedulers import ChainScheduler, Fixed, Past, Schedule
+from simspec.speculation.verify import GreedyJudge, RejectionJudge, Tokens
+from simspec.streams import stream
+
+Floats = NDArray[np.float64]
+
+# What a cycle costs at each draft length, shape (D + 1,), given the request and its text's length.
+Prices = Callable[[int, int], Floats]
+
+
+@dataclass
+class _Request:
+    """A live request: its text so far and the cycle it is in."""
+
+    index: int
+    prompt: Tokens
+    past: Past
+    generator: np.random.Generator
+    text: Tokens = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    states: dict[int, float] = field(default_factory=dict)
+    cycles: list[DecodedCycle] = field(default_factory=list)
+    chosen: int = 0
+    steps: CycleSteps | None = None
+    ask: AskDraft | AskWords | None = None
+    done: Cycle | None = None
+    drafting: Drafting | None = None
+    drafted: int = 0
+    submitted: int = 0
+    kept: int = 0
+    widths: dict[str, int] = field(default_factory=dict)
+    margin: float = float("inf")
+    target_margin: Floats | None = None
+
+
+def decode(
+    models: LoadedModels,
+    schedules: Sequence[Schedule],
+    prompts: Sequence[Tokens],
+    settings: Settings,
+    *,
+    scheduler: ChainScheduler | None = None,
+    prices: Prices | None = None,
+    reference: Sequence[Tokens] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Decoded:
+    """Decode every prompt.
+
+    Args:
+        schedules: what the scheduler picks from; all end in the target.
+        prompts: token ids, each of shape (prompt tokens,), at least one token.
+        scheduler: picks a schedule for each request's every cycle; None for the first always.
+        prices: for rules that weigh cost.
+        reference: texts to hold the output to: where it leaves one it is forced back, and the
+            place is reported.
+
+    Raises:
+        BadInput: when a schedule does not fit the models, or its rule cannot be used with sampling.
+    """
+    _check(models, schedules, settings)
+    run = _Run(models, schedules, prompts, settings, scheduler or Fixed(), prices, reference)
+    while run.live or run.waiting:
+        if not run.live or settings.refill:
+            run.admit()
+        run.step()
+        if progress:
+            progress(f"{len(prompts) - len(run.waiting) - len(run.live)} of {len(prompts)} texts")
+    return run.result()
+
+
+def _check(models: LoadedModels, schedules: Sequence[Schedule], settings: Settings) -> None:
+    known = {*models.networks, *models.lookups, *models.blocks}
+    for schedule in schedules:
+        chain, rule = schedule.chain, schedule.rule
+        strangers = [m for m in chain.levels if m not in known]
+        if strangers:
+            raise BadInput(f"{chain} names unknown models {strangers}", allowed=", ".join(sorted(known)))
+        if chain.target != models.target:
+            raise BadInput(f"{chain} does not end in the target", allowed=models.target)
+        readers = [m for m in chain.levels[1:] if m not in models.networks]
+        if readers:
+            raise BadInput(f"{readers} can draft but not verify", where=chain)
+        if settings.sampling and rule is not None and not rule.sampling_safe:
+            raise BadInput(
+                f"{rule} looks at draws before it says how many to verify, which changes what is drawn",
+                where=chain,
+                allowed="rules whose every step is settled by the tokens before it",
+            )
+
+
+class _Run:
+    """The state of one call of :func:`decode`."""
+
+    def __init__(
+        self,
+        models: LoadedModels,
+        schedules: Sequence[Schedule],
+        prompts: Sequence[Tokens],
+        settings: Settings,
+        scheduler: ChainScheduler,
+        prices: Prices | None,
+        reference: Sequence[Tokens] | None,
+    ) -> None:
+        self.models, self.schedules, self.settings = models, schedules, settings
+        self.scheduler, self.prices, self.reference = scheduler, prices, reference
+        self.waiting = [
+            _Request(i, prompt, Past(i, 0), stream(settings.seed, "decode", i))
+            for i, prompt in enumerate(prompts)
+        ]
+        self.all = list(self.waiting)
+        self.live: list[_Request] = []
+        self.levels: dict[str, Level] = {}
+        # How far below the target a model stands at most: the farthest is served first.
+        self.height: dict[str, int] = {}
+        for schedule in schedules:
+            for i, name in enumerate(schedule.chain.levels):
+                self.height[name] = max(self.height.get(name, 0), len(schedule.chain.levels) - i)
+                network = models.blocks[name].network if name in models.blocks else models.networks.get(name)
+                if network is not None and name not in self.levels:
+                    self.levels[name] = Level(name, network, settings.packing)
+        self.cycle = 0
+        self.near_ties: list[NearTie] = []
+        self.prompt_seconds = self.choosing_seconds = 0.0
+        self.begun = time.perf_counter()
+
+    def admit(self) -> None:
+        """Take waiting requests into the batch and read their prompts, but for the last token."""
+        room = (self.settings.batch or len(self.all)) - len(self.live)
+        new, self.waiting = self.waiting[:room], self.waiting[room:]
+        if not new:
+            return
+        begun = time.perf_counter()
+        rows = list(range(len(self.live), len(self.live) + len(new)))
+        for level in self.levels.values():
+            level.settle()
+            level.cycle = -1
+            level.join(len(new))
+            long = [(row, r.prompt[:-1]) for row, r in zip(rows, new, strict=True) if len(r.prompt) > 1]
+            if long:
+                level.read([row for row, _ in long], [text for _, text in long], [0] * len(long))
+        self.live += new
+        self.prompt_seconds += time.perf_counter() - begun
+
+    def step(self) -> None:
+        """One cycle of every live request."""
+        for level in self.levels.values():
+            level.cycle = self.cycle
+        for request in self.live:
+            self._begin(request)
+        while True:
+            drafting = [(row, r) for row, r in enumerate(self.live) if isinstance(r.ask, AskDraft)]
+            reading = [(row, r) for row, r in enumerate(self.live) if isinstance(r.ask, AskWords)]
+            if drafting:
+                self._serve_drafts(drafting)
+            elif reading:
+                self._serve_words(reading)
+            else:
+                break
+        self.cycle += 1
+        self._finish()
+
+    def _begin(self, request: _Request) -> None:
+        request.chosen = self.scheduler.choose(request.past, len(self.schedules))
+        sampling = self.settings.sampling
+        judge = RejectionJudge(request.generator) if sampling else GreedyJudge()
+        chain = self.schedules[request.chosen].chain
+        room = self.settings.output_tokens - len(request.text)
+        request.steps = cycle(chain, judge, room, self.models.eos_ids)
+        request.drafting, request.widths, request.margin = None, {}, float("inf")
+        request.drafted = request.submitted = request.kept = 0
+        self._answer(request, None)
+
+    def _answer(self, request: _Request, answer: Any) -> None:
+        """Hand an answer to the request's cycle and go on to its next question."""
+        assert request.steps is not None
+        try:
+            ask = request.steps.send(answer)
+            while isinstance(ask, Tell):
+                self._tell(request, ask)
+                ask = request.steps.send(None)
+            request.ask = ask
+        except StopIteration as stop:
+            request.ask, request.done = None, stop.value
+
+    def _tell(self, request: _Request, told: Tell) -> None:
+        rule = self.schedules[request.chosen].rule
+        if rule is None or request.drafting is None:
+            return
+        decision = Decision(np.array([len(request.drafting.block)]), np.array([told.submitted]))
+        state = rule.observe(np.array([request.drafting.state]), decision, np.array([told.kept]))
+        request.states[request.chosen] = float(state[0])
+
+    def _serve_drafts(self, drafting: list[tuple[int, _Request]]) -> None:
+        """Blocks for the requests that share the first one's schedule; the others come next."""
+        chosen = drafting[0][1].chosen
+        schedule = self.schedules[chosen]
+        drafter, rule = schedule.chain.drafter, schedule.rule
+        assert drafter is not None
+        assert rule is not None
+        together = []
+        for row, request in drafting:
+            if request.chosen != chosen:
+                continue
+            ask = request.ask
+            assert isinstance(ask, AskDraft)
+            if chosen not in request.states:
+                request.states[chosen] = float(rule.begin(1)[0])
+            priced = np.ones(self.settings.block_length + 1)
+            if self.prices is not None:
+                priced = self.prices(request.index, len(request.text))
+            request.drafting = Drafting(
+                row=row,
+                text=np.concatenate([request.prompt, request.text, ask.ahead]),
+                most=min(ask.most, self.settings.block_length),
+                prices=priced,
+                state=request.states[chosen],
+                generator=request.generator,
+            )
+            together.append(request)
+        level = self.levels.get(drafter)
+        forwards = len(level.log) if level else 0
+        begun = time.perf_counter()
+        waiting = [r.drafting for r in together if r.drafting is not None]
+        draft(self.models, drafter, level, rule, waiting, self.settings.sampling)
+        spent = sum(f.seconds for f in level.log[forwards:]) if level else 0.0
+        self.choosing_seconds += time.perf_counter() - begun - spent
+        for request, drafted in zip(together, waiting, strict=True):
+            request.drafted += len(drafted.block)
+            request.submitted += drafted.submitted
+            request.widths[drafter] = drafted.lag
+            self._answer(request, drafted.block.first(drafted.submitted))
+
+    def _serve_words(self, reading: list[tuple[int, _Request]]) -> None:
+        """One forward of the lowest model that anyone waits for."""
+        asks = []
+        for row, request in reading:
+            assert isinstance(request.ask, AskWords)
+            name = self.schedules[request.chosen].chain.levels[request.ask.level]
+            asks.append((self.height[name], name, row, request, request.ask))
+        name = max(asks, key=lambda found: found[:2])[1]
+        mine = [found for found in asks if found[1] == name]
+        level, is_target = self.levels[name], name == self.models.target
+        wanted = [len(ask.block) + 1 for *_, ask in mine]
+        logits, widths = level.read(
+            [row for _, _, row, _, _ in mine],
+            [np.concatenate([r.prompt, r.text, ask.ahead, ask.block]) for *_, r, ask in mine],
+            wanted,
+        )
+        begun = time.perf_counter()
+        margin = self.settings.margins or (is_target and self.reference is not None)
+        words = words_of(logits, self.settings.sampling, margin=margin)
+        self.choosing_seconds += time.perf_counter() - begun
+        at = 0
+        for (*_, request, _ask), width, n in zip(mine, widths, wanted, strict=True):
+            own: Words = words.part(at, at + n)
+            at += n
+            request.widths[name] = int(width)
+            if own.margin is not None:
+                request.margin = min(request.margin, float(own.margin.min()))
+                request.target_margin = own.margin
+            self._answer(request, own.for_judge)
+
+    def _finish(self) -> None:
+        """Texts grow, caches roll back, finished requests leave."""
+        keep = {name: level.slots.lengths.copy() for name, level in self.levels.items()}
+        going = []
+        for row, request in enumerate(self.live):
+            done = request.done
+            assert done is not None
+            before = len(request.text)
+            chain = self.schedules[request.chosen].chain
+            emitted = self._held_to_reference(request, done.emitted)
+            accepted = min(done.accepted, len(emitted))
+            kept = min(done.kept, len(emitted))
+            for name in chain.levels:
+                if name in keep:
+                    # Back to the accepted drafts: what the drafter and the intermediates read of the block.
+                    sure = accepted if name == chain.target else kept
+                    keep[name][row] = min(keep[name][row], len(request.prompt) + before + sure)
+            request.cycles.append(self._logged(request, chain.intermediates, done, before, len(emitted)))
+            request.text = np.concatenate([request.text, emitted])
+            past = request.past
+            past.chosen.append(request.chosen)
+            past.submitted.append(request.submitted)
+            past.kept.append(kept)
+            request.past = replace(past, emitted_tokens=len(request.text))
+            ended = int(request.text[-1]) in self.models.eos_ids
+            if len(request.text) < self.settings.output_tokens and not ended:
+                going.append(row)
+        for name, level in self.levels.items():
+            level.roll_back(keep[name])
+            if len(going) < len(self.live):
+                level.leave(going)
+            level.settle()
+        self.live = [self.live[row] for row in going]
+
+    def _held_to_reference(self, request: _Request, emitted: Tokens) -> Tokens:
+        if self.reference is None:
+            return emitted
+        expected = self.reference[request.index][len(request.text) :][: len(emitted)]
+        differ = np.flatnonzero(emitted[: len(expected)] != expected)
+        if not len(differ):
+            return emitted
+        place = int(differ[0])
+        assert request.target_margin is not None
+        self.near_ties.append(
+            NearTie(request.index, len(request.text) + place, float(request.target_margin[place]))
+        )
+        return expected[: place + 1]
+
+    def _logged(
+        self, request: _Request, intermediates: tuple[str, ...], done: Cycle, before: int, emitted: int
+    ) -> DecodedCycle:
+        chain = self.schedules[request.chosen].chain
+        drafter = chain.drafter
+        return DecodedCycle(
+            schedule=request.chosen,
+            position=before,
+            drafted=request.drafted,
+            lag=request.widths.get(drafter, 0) if drafter else 0,
+            submitted=request.submitted,
+            middle=tuple(request.widths.get(m, 0) for m in intermediates),
+            width=request.widths[chain.target],
+            accepted=done.accepted,
+            emitted=emitted,
+            kept=done.kept,
+            survived=done.survived,
+            block=done.block,
+            margin=request.margin,
+        )
+
+    def result(self) -> Decoded:
+        total = time.perf_counter() - self.begun - self.prompt_seconds
+        forwards = [f for level in self.levels.values() for f in level.log]
+        return Decoded(
+            texts=[r.text for r in self.all],
+            cycles=[r.cycles for r in self.all],
+            forwards=forwards,
+            seconds={
+                "prompts": self.prompt_seconds,
+                "total": total,
+                "forward": sum(f.seconds for f in forwards if f.cycle >= 0),
+                "choosing": self.choosing_seconds,
+                "packing": sum(level.packing_seconds for level in self.levels.values()),
+            },
+            near_ties=self.near_ties,
+            packed=sum(level.packed for level in self.levels.values()),
+        )
