@@ -22,9 +22,13 @@ app = App(
 
 # Verbs are named, not imported: help needs neither pandas nor matplotlib.
 app.command("simspec.cli.record:record")
+app.command("simspec.cli.critic:critic")
+app.command("simspec.cli.validate:validate")
+app.command("simspec.cli.calibrate:calibrate")
 app.command("simspec.cli.inspect:inspect")
 app.command("simspec.cli.rank:rank")
 app.command("simspec.cli.lengths:lengths")
+app.command("simspec.cli.roofline:roofline")
 app.command("simspec.cli.report:report")
 
 

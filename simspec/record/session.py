@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
-from simspec.calibration.forwards import Timed, cells, time_cell
+from simspec.calibration.forwards import cells, time_cell, timed_networks
 from simspec.errors import BadInput
 from simspec.provenance import machine, versions
-from simspec.record.models import LoadedModels, load_models, quantize_int8
+from simspec.record.models import LoadedModels, load_models
 from simspec.record.prompts import PromptText, choose_prompts
 from simspec.record.recipe import Recipe, read_recipe
+from simspec.record.shards import Progress, Shards
 from simspec.record.tabulate import record_prompt
 from simspec.tables import PROMPTS, TRACE_TABLES
 from simspec.traces.files import write_trace
 from simspec.traces.manifest import Manifest, ModelEntry
-
-Progress = Callable[[str], None]
 
 UNITS = {
     "time": "seconds",
@@ -51,7 +46,7 @@ def record(recipe_path: Path, folder: Path, command: list[str], progress: Progre
     if folder.exists():
         raise BadInput("exists", where=folder, hint="a recording is never overwritten: move it away")
     texts = choose_prompts(recipe, recipe_path.parent)
-    shards = _Shards(folder.with_name(folder.name + ".partial"), recipe_hash, progress)
+    shards = Shards(folder.with_name(folder.name + ".partial"), recipe_hash, TRACE_TABLES, progress)
     models = load_models(recipe)
     prompts = [encode_prompt(models, recipe, text) for text in texts]
 
@@ -62,7 +57,7 @@ def record(recipe_path: Path, folder: Path, command: list[str], progress: Progre
             f"prompt {index + 1} of {len(texts)} ({text.category})",
         )
     if recipe.latency:
-        timed = _timed(models, recipe)
+        timed = timed_networks(models, recipe)
         for context, batch in cells(recipe.latency):
             shards.make(
                 f"latency-{context:05d}-{batch:04d}",
@@ -107,7 +102,7 @@ def record(recipe_path: Path, folder: Path, command: list[str], progress: Progre
         versions=versions(("torch", "transformers", "gguf", "numpy", "pyarrow")),
         units=UNITS,
         near_ties=_near_ties(tables, models.target),
-        recording_seconds=shards.seconds(),
+        recording_seconds=_recording_seconds(shards.seconds()),
         behaviour_sha256="0" * 64,
         tables={},
     )
@@ -162,16 +157,6 @@ def _prompt_shard(
     return {"prompts": pa.Table.from_pylist([row], schema=PROMPTS.schema), **tables}
 
 
-def _timed(models: LoadedModels, recipe: Recipe) -> list[Timed]:
-    entries = [Timed(name, recipe.dtype, network) for name, network in models.networks.items()]
-    assert recipe.latency is not None
-    return entries + [
-        Timed(name, "int8-dynamic", quantize_int8(models.networks[name]))
-        for name in recipe.latency.int8
-        if name in models.networks
-    ]
-
-
 def _near_ties(tables: dict[str, pa.Table], target: str) -> dict[str, float]:
     along = tables["along"].to_pandas()
     along = along[along["model"] == target]
@@ -182,65 +167,8 @@ def _near_ties(tables: dict[str, pa.Table], target: str) -> dict[str, float]:
     return {"count": float(len(off)), "positions": float(len(both)), "worst_margin": worst}
 
 
-class _Shards:
-    """Finished pieces of a recording, each a folder that appears by one rename."""
-
-    def __init__(self, folder: Path, recipe_hash: str, progress: Progress | None):
-        self.folder = folder
-        self.progress = progress
-        mark = folder / "recipe.sha256"
-        if folder.exists():
-            found = mark.read_text().strip() if mark.exists() else "none"
-            if found != recipe_hash:
-                raise BadInput(
-                    f"holds shards of another recipe ({found[:12]})",
-                    where=folder,
-                    hint="finish that recording with its own recipe, or move the folder away",
-                )
-            for leftover in folder.glob("*.writing"):
-                shutil.rmtree(leftover)
-        else:
-            folder.mkdir(parents=True)
-            mark.write_text(recipe_hash + "\n")
-
-    def make(self, name: str, build: Callable[[], dict[str, pa.Table]], label: str) -> None:
-        final = self.folder / name
-        if final.exists():
-            self._show(f"{label}: found")
-            return
-        begun = time.perf_counter()
-        tables = build()
-        seconds = time.perf_counter() - begun
-        partial = self.folder / f"{name}.writing"
-        partial.mkdir()
-        for table_name, table in tables.items():
-            pq.write_table(table, partial / f"{table_name}.parquet")
-        (partial / "seconds").write_text(f"{seconds:.3f}\n")
-        partial.replace(final)
-        self._show(f"{label}: {seconds:.1f} s")
-
-    def _show(self, line: str) -> None:
-        if self.progress:
-            self.progress(line)
-
-    def _folders(self) -> list[Path]:
-        return sorted(p for p in self.folder.iterdir() if p.is_dir())
-
-    def tables(self) -> dict[str, pa.Table]:
-        parts: dict[str, list[pa.Table]] = {t.name: [] for t in TRACE_TABLES}
-        for path in (p for shard in self._folders() for p in sorted(shard.glob("*.parquet"))):
-            parts[path.stem].append(pq.read_table(path))
-        return {
-            t.name: pa.concat_tables(parts[t.name]) if parts[t.name] else t.schema.empty_table()
-            for t in TRACE_TABLES
-        }
-
-    def seconds(self) -> dict[str, float]:
-        totals = {"behaviour": 0.0, "latency": 0.0}
-        for shard in self._folders():
-            kind = "latency" if shard.name.startswith("latency") else "behaviour"
-            totals[kind] += float((shard / "seconds").read_text())
-        return {kind: float(np.round(value, 1)) for kind, value in totals.items()}
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder)
+def _recording_seconds(by_shard: dict[str, float]) -> dict[str, float]:
+    totals = {"behaviour": 0.0, "latency": 0.0}
+    for name, seconds in by_shard.items():
+        totals["latency" if name.startswith("latency") else "behaviour"] += seconds
+    return {kind: float(np.round(value, 1)) for kind, value in totals.items()}

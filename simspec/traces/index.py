@@ -9,9 +9,10 @@ the text up to the next place where it does not, and then the block stored there
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -90,6 +91,17 @@ class Trace:
         """Refuse a name that the trace does not know."""
         if model not in self.manifest.models:
             raise unknown_name("model", model, self.manifest.models, where=self.folder)
+
+    def shortened(self, output_tokens: int) -> Trace:
+        """The same record as if every text had been asked for at most ``output_tokens`` tokens.
+
+        Positions past that are still there, and nothing may start from them.
+        """
+        left = np.maximum(output_tokens - self.position, 0)
+        manifest = msgspec.structs.replace(
+            self.manifest, output_tokens=min(output_tokens, self.manifest.output_tokens)
+        )
+        return replace(self, manifest=manifest, remaining=np.minimum(self.remaining, left))
 
     @property
     def inputs(self) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Real decoding held against what was simulated or claimed: the only room that knows both sides."""
