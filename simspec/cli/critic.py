@@ -13,7 +13,7 @@ def critic(
     out: Path,
     *,
     chain: str = "skip-10,skip-2,target",
-    length: int = 5,
+    length: int = 3,
     shares: str = "1:2,2:4,4:8,8:16,16:32,32:256",
     draws: int = 1000,
     seed: int = 0,

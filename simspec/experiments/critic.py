@@ -16,7 +16,7 @@ from simspec.errors import BadInput
 from simspec.experiments.files import write_json
 from simspec.provenance import machine, versions
 from simspec.record.decoded import Decoded, Settings
-from simspec.record.executor import decode
+from simspec.record.executor import KeptPrompts, decode
 from simspec.record.models import LoadedModels, load_models
 from simspec.record.prompts import choose_prompts
 from simspec.record.recipe import read_recipe
@@ -133,14 +133,15 @@ def _group(
     schedules = settings.schedules()
     names = list(schedules)
     # The target alone comes first, since all others are held to its text.
-    alone = decode(models, [schedules["target"]], prompts, asked)
+    kept: KeptPrompts = {}
+    alone = decode(models, [schedules["target"]], prompts, asked, kept=kept)
     text = alone.texts
     runs = {"target": _counts(alone, text, judged=False)}
     for i in range(len(names) - 1):
         name = names[1 + (i + turn) % (len(names) - 1)]
         schedule = schedules[name]
         reference = text if schedule.chain.lossless else None
-        done = decode(models, [schedule], prompts, asked, reference=reference)
+        done = decode(models, [schedule], prompts, asked, reference=reference, kept=kept)
         runs[name] = _counts(done, text, judged=schedule.chain.semantics.startswith("funnel"))
     return {name: runs[name] for name in names}
 

@@ -20,7 +20,7 @@ from simspec.errors import BadInput
 from simspec.provenance import machine, versions
 from simspec.record.decoded import Decoded, Settings
 from simspec.record.engines import LOOKUP_TOKENS, Engine, compare_engines
-from simspec.record.executor import decode
+from simspec.record.executor import KeptPrompts, decode
 from simspec.record.models import LoadedModels, load_models, skip_layers
 from simspec.record.prompts import PromptText, choose_prompts
 from simspec.record.recipe import Recipe, read_recipe
@@ -52,11 +52,11 @@ class ValidateSettings:
             compared, would take most of the run.
     """
 
-    prompts: tuple[tuple[int, int], ...] = ((1, 2), (2, 4), (4, 8), (8, 8))
-    fresh: int = 24
+    prompts: tuple[tuple[int, int], ...] = ((1, 2), (2, 2), (4, 4), (8, 8))
+    fresh: int = 16
     fresh_batch: int = 8
-    rounds: int = 3
-    output_tokens: int = 48
+    rounds: int = 2
+    output_tokens: int = 32
     longest_prompt: int = 160
     engines: bool = True
     seed: int = 0
@@ -147,6 +147,7 @@ def validate(
     }
     fresh_found = {s: _Measured([], [], [], []) for s in range(len(schedules))}
     overheads: list[Decoded] = []
+    kept: KeptPrompts = {}
     for turn in range(settings.rounds):
         progress(f"round {turn + 1} of {settings.rounds}: forwards")
         timer.round()
@@ -154,17 +155,19 @@ def validate(
         for batch, count in settings.prompts:
             progress(f"round {turn + 1} of {settings.rounds}: {count} texts at batch {batch}")
             for s in order:
-                done = decode(models, [schedules[s]], known[:count], replace(asked, batch=batch))
+                done = decode(models, [schedules[s]], known[:count], replace(asked, batch=batch), kept=kept)
                 found[s, batch].add(done)
         if turn == 0:
             progress("prompts of the record's kind that it does not hold")
             for s in order:
                 fresh_found[s].add(
-                    decode(models, [schedules[s]], fresh, replace(asked, batch=settings.fresh_batch))
+                    decode(
+                        models, [schedules[s]], fresh, replace(asked, batch=settings.fresh_batch), kept=kept
+                    )
                 )
         for s in order[:4]:
             overheads += [
-                decode(models, [schedules[s]], spare, replace(asked, batch=batch))
+                decode(models, [schedules[s]], spare, replace(asked, batch=batch), kept=kept)
                 for batch in (1, settings.fresh_batch)
             ]
     timer.round()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from simspec.errors import BadInput
 from simspec.record.decoded import Decoded, DecodedCycle, NearTie, Settings
 from simspec.record.drafting import Drafting, draft
-from simspec.record.level import Level
+from simspec.record.level import Level, LevelState
 from simspec.record.models import LoadedModels
 from simspec.record.words import Words, words_of
 from simspec.speculation.cycle import AskDraft, AskWords, Cycle, CycleSteps, Tell, cycle
@@ -28,6 +28,9 @@ from simspec.speculation.verify import GreedyJudge, RejectionJudge, Tokens
 from simspec.streams import stream
 
 Floats = NDArray[np.float64]
+
+# A model and a batch's prompts -> the model's state once it has read them. Weights must not change.
+KeptPrompts = dict[tuple[str, tuple[bytes, ...]], LevelState]
 
 # What a cycle costs at each draft length, shape (D + 1,), given the request and its text's length.
 Prices = Callable[[int, int], Floats]
@@ -66,6 +69,7 @@ def decode(
     scheduler: ChainScheduler | None = None,
     prices: Prices | None = None,
     reference: Sequence[Tokens] | None = None,
+    kept: KeptPrompts | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Decoded:
     """Decode every prompt.
@@ -77,12 +81,13 @@ def decode(
         prices: for rules that weigh cost.
         reference: texts to hold the output to: where it leaves one it is forced back, and the
             place is reported.
+        kept: prompts that were read before, for runs that decode the same ones again and again.
 
     Raises:
         BadInput: when a schedule does not fit the models, or its rule cannot be used with sampling.
     """
     _check(models, schedules, settings)
-    run = _Run(models, schedules, prompts, settings, scheduler or Fixed(), prices, reference)
+    run = _Run(models, schedules, prompts, settings, scheduler or Fixed(), prices, reference, kept)
     while run.live or run.waiting:
         if not run.live or settings.refill:
             run.admit()
@@ -124,9 +129,11 @@ class _Run:
         scheduler: ChainScheduler,
         prices: Prices | None,
         reference: Sequence[Tokens] | None,
+        kept: KeptPrompts | None,
     ) -> None:
         self.models, self.schedules, self.settings = models, schedules, settings
         self.scheduler, self.prices, self.reference = scheduler, prices, reference
+        self.kept = kept
         self.waiting = [
             _Request(i, prompt, Past(i, 0), stream(settings.seed, "decode", i))
             for i, prompt in enumerate(prompts)
@@ -155,13 +162,20 @@ class _Run:
             return
         begun = time.perf_counter()
         rows = list(range(len(self.live), len(self.live) + len(new)))
+        key = tuple(r.prompt.tobytes() for r in new)
         for level in self.levels.values():
             level.settle()
             level.cycle = -1
+            known = None if self.kept is None or self.live else self.kept.get((level.name, key))
+            if known is not None:
+                level.adopt(known)
+                continue
             level.join(len(new))
             long = [(row, r.prompt[:-1]) for row, r in zip(rows, new, strict=True) if len(r.prompt) > 1]
             if long:
                 level.read([row for row, _ in long], [text for _, text in long], [0] * len(long))
+                if self.kept is not None and not self.live:
+                    self.kept[level.name, key] = level.copy_state()
         self.live += new
         self.prompt_seconds += time.perf_counter() - begun
 

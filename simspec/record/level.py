@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,6 +55,15 @@ class ForwardLog:
     seconds: float
 
 
+@dataclass(frozen=True)
+class LevelState:
+    """A level at one moment: its bookkeeping, its layers' keys and values, and the tokens they are of."""
+
+    slots: Slots
+    tensors: list[tuple[torch.Tensor, torch.Tensor]]
+    held: list[Tokens]
+
+
 class Level:
     """A model's state for a batch of requests: one cache, and which tokens it holds.
 
@@ -77,6 +87,15 @@ class Level:
         self.slots.join(rows)
         self.cache.add_rows(rows)
         self.held += [np.empty(0, dtype=np.int32)] * rows
+
+    def copy_state(self) -> LevelState:
+        """What :meth:`adopt` needs to go on from here; a copy, which later reading leaves alone."""
+        return LevelState(copy.deepcopy(self.slots), self.cache.copy_tensors(), list(self.held))
+
+    def adopt(self, state: LevelState) -> None:
+        """Go on from a state of the same model, instead of reading the same prompts again."""
+        self.slots, self.held = copy.deepcopy(state.slots), list(state.held)
+        self.cache.adopt_tensors(state.tensors, self.slots.rows, self.slots.slots)
 
     def read(
         self,

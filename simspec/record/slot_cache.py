@@ -112,6 +112,25 @@ class SlotCache(Cache):
         self.where.rows += rows
         self._each(lambda held: torch.cat([held, held.new_zeros(rows, *held.shape[1:])]))
 
+    @torch.inference_mode()
+    def copy_tensors(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Every layer's keys and values in the slots in use, as copies."""
+        found = []
+        for layer in self.own:
+            assert layer.keys is not None
+            assert layer.values is not None
+            end = self.where.slots
+            found.append((layer.keys[:, :, :end].clone(), layer.values[:, :, :end].clone()))
+        return found
+
+    @torch.inference_mode()
+    def adopt_tensors(self, tensors: list[tuple[torch.Tensor, torch.Tensor]], rows: int, slots: int) -> None:
+        """Begin with copies of these keys and values."""
+        self.where.rows, self.where.slots = rows, slots
+        for layer, (keys, values) in zip(self.own, tensors, strict=True):
+            layer.keys, layer.values = _grown(keys, slots), _grown(values, slots)
+            layer.is_initialized = True
+
     def _each(self, change: Any) -> None:
         for layer in self.own:
             layer.each(change)
