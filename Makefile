@@ -16,6 +16,9 @@ PIP_TORCH_ARGS ?=
 TRACE ?= traces/smollm2-cpu
 OUT ?= reports/smollm2-cpu
 
+# Real runs to show beside the replay.
+MEASURED ?= --critic reports/executor/critic.json --validation reports/executor/validation.json
+
 VENV := .venv
 DEMO := .venv-demo
 
@@ -30,10 +33,10 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: $(DEMO)/installed ## rank schedules on the recorded trace and write the page reports/demo (no torch)
-	.venv-demo/bin/simspec report traces/smollm2-cpu --out reports/demo --draws 50
+	.venv-demo/bin/simspec report traces/smollm2-cpu --out reports/demo --draws 50 $(MEASURED)
 
 report: $(DEMO)/installed ## the same for TRACE=... into OUT=...
-	$(DEMO)/bin/simspec report $(TRACE) --out $(OUT)
+	$(DEMO)/bin/simspec report $(TRACE) --out $(OUT) $(MEASURED)
 
 test: lint ## everything a change must pass: lint, then the tests, real models included
 	$(VENV)/bin/pytest

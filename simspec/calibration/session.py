@@ -55,7 +55,7 @@ def calibrate(
         )
     if folder.exists():
         raise BadInput("exists", where=folder, hint="a profile is never overwritten: move it away")
-    models = load_models(recipe)
+    models = load_models(recipe, recipe_path.parent)
     device_name = _device_name(recipe.device)
     about_versions = versions(("torch", "transformers", "numpy", "pyarrow", "scipy"))
     parts = [recipe_hash, "calibrate", device_name, str(torch.get_num_threads()), repr(about_versions)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -21,6 +21,8 @@ def report(
     *,
     out: Path,
     cost: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
+    critic: Path | None = None,
+    validation: Path | None = None,
     batches: str = "1,2,4,8,16,32,64",
     lengths: str = "1-8",
     draws: int = 100,
@@ -49,6 +51,10 @@ def report(
         a latency profile. May be repeated.
         Default: every number format of the table, and the profile
         calibrate/h100-llama-3.1-8b.toml if the current folder has it and it fits the trace.
+    critic
+        A file that ``simspec critic`` wrote, to be shown on the page.
+    validation
+        A file that ``simspec validate`` wrote, likewise.
     batches
         Batch sizes, such as 1,2,4 or 1-8. 1 is always among them: the bounds hold there.
     lengths
@@ -64,7 +70,7 @@ def report(
     from simspec.compare.costs import cost_inputs, open_cost
     from simspec.compare.rank import RankSettings
     from simspec.errors import BadInput
-    from simspec.provenance import provenance
+    from simspec.provenance import provenance, sha256_file
     from simspec.report.folder import check_free
     from simspec.report.page import picks_table, rules_table, slug, write_report
     from simspec.report.study import carry_out
@@ -72,6 +78,8 @@ def report(
 
     draws_and_seed(draws, seed)
     check_free(out)
+    shown = {"critic": critic, "validation": validation}
+    documents = {name: _document(name, path) for name, path in shown.items() if path is not None}
     loaded = load_trace(trace)
     settings = RankSettings(
         batches=tuple(sorted({1, *whole_numbers(batches, "--batches", 1, 4096)})),
@@ -89,15 +97,38 @@ def report(
     for name in names:
         command += ["--cost", name]
     command += ["--batches", batches, "--lengths", lengths, "--draws", str(draws), "--seed", str(seed)]
-    made_by = provenance(command, {**loaded.inputs, **cost_inputs(names)}, seed)
+    inputs = {**loaded.inputs, **cost_inputs(names)}
+    for name, path in shown.items():
+        if path is not None:
+            command += [f"--{name}", path.as_posix()]
+            inputs[name] = sha256_file(path)
+    made_by = provenance(command, inputs, seed)
 
     study = carry_out(loaded, costs, settings, _say, processes(jobs))
-    write_report(study, out, made_by, _say)
+    write_report(study, out, made_by, _say, **documents)
     for found in study.costs:
         print(f"\ncost {found.cost.name}: {found.cost.label}")
         print_table(f"chains ({study.behaviour}); bound: dynamic program", *picks_table(found))
         print_table(f"length rules ({study.behaviour}); regrets in %", *rules_table(found))
     print(f"\nwrote {out / 'index.html'}")
+
+
+def _document(name: str, path: Path) -> dict[str, Any]:
+    """A document of an experiment; refused when it is not what its name says."""
+    import msgspec
+
+    from simspec.errors import BadInput
+
+    try:
+        found = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror}", where=path) from error
+    except msgspec.DecodeError as error:
+        raise BadInput(f"is not JSON: {error}", where=path) from error
+    wanted = f"simspec {name} 1"
+    if not isinstance(found, dict) or found.get("format") != wanted:
+        raise BadInput("is another kind of file", where=path, allowed=f"JSON whose format is {wanted!r}")
+    return found
 
 
 def _default_costs(loaded: Trace) -> list[str]:

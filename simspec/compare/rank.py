@@ -18,7 +18,7 @@ from simspec.metrics import estimate, kendall_tau
 from simspec.oracle.chains import least_seconds
 from simspec.replay.lockstep import price
 from simspec.replay.pricing import forward
-from simspec.replay.trajectories import run
+from simspec.replay.trajectories import first_width, forwards, later_width, run
 from simspec.speculation.chains import Chain, all_chains
 from simspec.speculation.lengths import Static
 from simspec.theory.chains import funnel, reach
@@ -151,8 +151,8 @@ def rank(
         BadInput: when a cost cannot price the target and at least one drafter.
     """
     models = list(trace.manifest.models)
-    lookups = {m for m in models if trace.is_lookup(m)}
-    chains = all_chains(models, trace.target, lookups, settings.deepest)
+    only_draft = set(models) - set(trace.verifiers)
+    chains = all_chains(models, trace.target, only_draft, settings.deepest)
     candidates = [(c, n) for c in chains for n in (settings.lengths if c.drafter else (0,))]
     for cost in costs:
         if trace.target not in cost.models or not cost.models & set(trace.drafters):
@@ -253,7 +253,9 @@ def _predict(
 ) -> Floats:
     """Predicted seconds a token, shape (draws + 1, candidates), at the trace's mean context."""
     context = np.array([round(float(trace.context.mean()))], dtype=np.int64)
-    widths = np.arange(1, 2 * max(length for _, length in candidates) + 3)
+    at_once = {m: trace.tokens_a_forward(m) for m in trace.manifest.models}
+    widest = max(length for _, length in candidates) + 1
+    widths = np.arange(1, 2 * max(widest, *at_once.values()) + 1)
     curves = {
         model: forward(cost, model, batch, widths, context)
         for model in {m for chain, _ in candidates for m in chain.levels}
@@ -274,8 +276,14 @@ def _predict(
         adjacent = [alphas[pair] for pair in zip(chain.levels[:-1], chain.levels[1:], strict=True)]
         if trace.is_lookup(chain.drafter):
             one = curves[chain.drafter][length - 1] / length
-        else:
+        elif at_once[chain.drafter] == 1:
             one = curves[chain.drafter][0]
+        else:
+            # What a token costs when the drafter has read all of the text but its last token.
+            size = at_once[chain.drafter]
+            first = curves[chain.drafter][int(first_width(np.array(1), size)) - 1]
+            more = int(forwards(np.array(length), size)) - 1
+            one = (first + more * curves[chain.drafter][later_width(size) - 1]) / length
         if variant == "funnel":
             replace = chain.semantics == "funnel-replace"
             out[:, k] = funnel(adjacent, length, one, verify, replace=replace)

@@ -114,7 +114,7 @@ def validate(
             where=recipe_path,
             hint="validation decodes the recorded prompts again and needs the same models",
         )
-    models = load_models(recipe)
+    models = load_models(recipe, recipe_path.parent)
     rows, known, fresh = _prompts(trace, models, recipe, recipe_path.parent, settings)
     most_prompts = max(count for _, count in settings.prompts)
     spare = known[most_prompts:][-4:]

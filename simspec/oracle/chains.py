@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from simspec.cost.models import CostModel
 from simspec.replay.pricing import forward
-from simspec.replay.trajectories import draft_limit, outcome
+from simspec.replay.trajectories import draft_limit, first_width, forwards, later_width, outcome
 from simspec.speculation.chains import Chain
 from simspec.traces.index import Ints, Trace
 
@@ -51,7 +51,6 @@ def cycles(trace: Trace, candidates: Sequence[tuple[Chain, int]], cost: CostMode
         for m in {m for chain, _ in candidates for m in chain.levels}
         if not trace.is_lookup(m)
     }
-    one = {m: forward(cost, m, 1, np.ones_like(at), context) for m in cheapest}
     seconds, emitted = [], []
     for chain, length in candidates:
         drafted = np.zeros_like(at)
@@ -61,9 +60,12 @@ def cycles(trace: Trace, candidates: Sequence[tuple[Chain, int]], cost: CostMode
             if trace.is_lookup(chain.drafter):
                 total += forward(cost, chain.drafter, 1, np.maximum(drafted, 1), context)
             else:
-                first = cheapest[chain.drafter][at, 0]
-                later = np.maximum(drafted - 1, 0) * one[chain.drafter]
-                total += np.where(drafted > 0, first + later, 0.0)
+                at_once = trace.tokens_a_forward(chain.drafter)
+                first = cheapest[chain.drafter][at, min(int(first_width(np.array(1), at_once)), _WIDTHS) - 1]
+                wide = np.full_like(at, later_width(at_once))
+                later = forward(cost, chain.drafter, 1, wide, context)
+                more = np.maximum(forwards(drafted, at_once) - 1, 0)
+                total += np.where(drafted > 0, first + more * later, 0.0)
         result = outcome(trace, chain, at, drafted)
         for middle, given in zip(chain.intermediates, result.offered[:-1], strict=True):
             idle = (given == 0) & (chain.semantics == "funnel-truncate")

@@ -8,7 +8,7 @@ from scipy.optimize import isotonic_regression
 
 from simspec.cost.models import CostModel
 from simspec.replay.pricing import draft_seconds, forward, two_level_seconds
-from simspec.replay.trajectories import draft_limit
+from simspec.replay.trajectories import draft_limit, drafts_read, forwards
 from simspec.speculation.chains import Chain
 from simspec.speculation.lengths import Prescribed, expected_tokens
 from simspec.traces.index import Ints, Trace
@@ -77,13 +77,14 @@ def least_seconds(trace: Trace, chain: Chain, cost: CostModel) -> Floats:
     """The least time in which each prompt's text can be decoded at batch 1, shape (P,).
 
     Dynamic programming over (start position, tokens that the drafter lags by), over every
-    length 0..D and over drafting one token more than is submitted (which can spare the
-    drafter a two-wide forward). No length rule can beat it on this pair of models, given
+    length 0..D and over one drafting forward more than is needed for what is submitted (which
+    can spare the drafter a wider one in the next cycle). No length rule can beat it on this pair of models, given
     what was recorded; drafting still more only adds forwards. A look-up may be asked for more
     than is submitted: the cheapest way of asking is taken.
     """
     drafter = _drafter(chain)
     index = trace.drafters[drafter]
+    at_once = trace.tokens_a_forward(drafter)
     size = trace.prompts["output_tokens"].to_numpy().astype(np.int64)
     prompts = np.arange(len(size))
     longest = int(size.max())
@@ -102,7 +103,8 @@ def least_seconds(trace: Trace, chain: Chain, cost: CostModel) -> Floats:
             kept = np.minimum(index.matched[at], submitted)
             emitted = np.minimum(kept + 1, trace.remaining[at])
             verify = forward(cost, chain.target, 1, np.full(len(at), submitted + 1), context)
-            for drafted in (submitted, submitted + 1):
+            one_more = int(forwards(np.array(submitted), at_once)) * at_once + 1
+            for drafted in (submitted, one_more):
                 draft = (
                     asked[:, [submitted]]
                     if trace.is_lookup(drafter)
@@ -111,7 +113,9 @@ def least_seconds(trace: Trace, chain: Chain, cost: CostModel) -> Floats:
                     )
                 )
                 if drafted:
-                    lag = (emitted - np.minimum(kept, drafted - 1))[:, None] + 0 * lags[None]
+                    lag = (emitted - np.minimum(kept, drafts_read(np.array(drafted), at_once)))[
+                        :, None
+                    ] + 0 * lags[None]
                 else:
                     lag = emitted[:, None] + lags[None]
                 lag = np.clip(lag, 1, len(lags))

@@ -2,232 +2,195 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
+from simspec.record.block_rows import BlockRows
+from simspec.record.branches import Branch, read_branches
+from simspec.record.budget import Budget
+from simspec.record.chained_blocks import draft_chained
 from simspec.record.models import LoadedModels
-from simspec.record.observe import Along, Branch, Ints, read_branches, roll_out, summarise
-from simspec.record.rows import Rows
+from simspec.record.observe import Along, Floats, Ints, Read, roll_out
+from simspec.speculation.sampling import Sampling
 from simspec.speculation.verify import accepted_prefix
+from simspec.streams import stream
+
+# A drafter's distributions are held for as many blocks as have so many times the budget's tokens.
+HELD_OVER_READ = 8
+
+# Blocks from some starts: tokens, and what each was chosen from (None for a look-up).
+Drafts = list[tuple[Ints, Read | None]]
 
 
-def autoregressive_blocks(
-    models: LoadedModels,
-    prompt_id: int,
-    text: Ints,
-    finish: str,
-    along: dict[str, Along],
-    drafter: str,
-    block_length: int,
-    blocks: Rows,
-    verdicts: Rows,
-) -> None:
-    """Blocks of a drafter that sees tokens only, where its first token leaves the text.
+@dataclass(frozen=True)
+class Scene:
+    """One prompt and its text, with what the networks say along it.
+
+    Attributes:
+        prompt: token ids, shape (prompt tokens,).
+        finish: why the text ended: ``eos`` or ``length``.
+        along: of every model that can verify.
+        block_along: of every block-parallel drafter's network.
+        block_length: tokens drafted from every start.
+        seed: of the luck that sampled drafts are drawn by.
+    """
+
+    models: LoadedModels
+    prompt_id: int
+    prompt: Ints
+    text: Ints
+    finish: str
+    along: dict[str, Along]
+    block_along: dict[str, Along]
+    block_length: int
+    sampling: Sampling | None = None
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+
+    def luck(self, drafter: str, starts: Sequence[int]) -> Floats | None:
+        """Each start's own uniform numbers, shape (starts, block length); None for greedy drafts."""
+        if self.sampling is None:
+            return None
+        name = ("record", "draft", drafter, self.prompt_id)
+        return np.stack([stream(self.seed, *name, t).random(self.block_length) for t in starts])
+
+
+def all_blocks(scene: Scene, rows: BlockRows) -> None:
+    """Every drafter's blocks and every other model's verdicts on them."""
+    models = scene.models
+    for drafter in models.networks:
+        if drafter == models.target:
+            continue
+        if scene.sampling is None:
+            leaving_blocks(scene, rows, drafter)
+        else:
+            _from_everywhere(scene, rows, drafter, _drawn)
+    for drafter in models.blocks:
+        _from_everywhere(scene, rows, drafter, _chained)
+    for drafter in models.lookups:
+        _from_everywhere(scene, rows, drafter, _looked_up)
+
+
+def leaving_blocks(scene: Scene, rows: BlockRows, drafter: str) -> None:
+    """Greedy blocks of a drafter that sees tokens only, where its first token leaves the text.
 
     From any other start its block is the text's token followed by its block from the
     next start, so storing those would store the same suffix again (DESIGN.md). A text
     cut by its length gets one more block, from its end.
     """
-    greedy = along[drafter].log_probs[: len(text)].argmax(-1).cpu().numpy()
-    starts = np.flatnonzero(greedy != text)
-    if finish == "length":
-        starts = np.append(starts, len(text))
-    if not len(starts):
-        return
-    rolled = roll_out(along[drafter], starts, block_length)
-    for r, start in enumerate(starts.tolist()):
-        kept = summarise(rolled.log_probs[r], rolled.margin[r])
-        blocks.add(
-            prompt_id=prompt_id,
-            start=start,
-            drafter=drafter,
-            tokens=rolled.tokens[r],
-            confidence=kept.top1_prob,
-            top1_prob=kept.top1_prob,
-            top2_margin=kept.top2_margin,
-            entropy=kept.entropy,
-        )
-    branches = [Branch(int(s), rolled.tokens[r]) for r, s in enumerate(starts)]
-    for verifier, seen in along.items():
-        if verifier == drafter:
-            continue
-        if verifier == models.target:
-            # It cuts at the block's first token, and its word there is along the text.
-            for r, start in enumerate(starts.tolist()):
-                _add_verdict(
-                    verdicts,
-                    prompt_id,
-                    start,
-                    drafter,
-                    verifier,
-                    branches[r].tokens[:1],
-                    seen.log_probs[start : start + 1],
-                    seen.margin[start : start + 1],
-                    rolled.log_probs[r, :1],
-                )
-            continue
-        for r, log_probs, margin in read_branches(seen, branches):
-            start = branches[r].start
-            _add_verdict(
-                verdicts,
-                prompt_id,
-                start,
-                drafter,
-                verifier,
-                branches[r].tokens,
-                torch.cat([seen.log_probs[start : start + 1], log_probs]),
-                torch.cat([seen.margin[start : start + 1], margin]),
-                rolled.log_probs[r],
-            )
+    along = scene.along[drafter]
+    greedy = along.log_probs[: len(scene.text)].argmax(-1).cpu().numpy()
+    starts = np.flatnonzero(greedy != scene.text)
+    if scene.finish == "length":
+        starts = np.append(starts, len(scene.text))
+
+    def roll(some: Sequence[int]) -> None:
+        rolled = roll_out(along, np.asarray(some), scene.block_length)
+        for r, start in enumerate(some):
+            rows.add_block(drafter, start, rolled.tokens[r], rolled.row(r))
+        branches = [Branch(start, rolled.tokens[r]) for r, start in enumerate(some)]
+        for verifier, seen in scene.along.items():
+            if verifier == drafter:
+                continue
+            if verifier == scene.models.target:
+                # It cuts at the block's first token, and its word there is along the text.
+                for r, start in enumerate(some):
+                    said = seen.part(start, start + 1)
+                    rows.add_verdict(drafter, start, verifier, rolled.tokens[r, :1], said, rolled.row(r))
+                continue
+            for r, read in read_branches(seen, branches, scene.budget):
+                said = seen.part(some[r], some[r] + 1).then(read)
+                rows.add_verdict(drafter, some[r], verifier, rolled.tokens[r], said, rolled.row(r))
+
+    _in_portions(starts.tolist(), scene, rows, roll)
 
 
-def lookup_blocks(
-    models: LoadedModels,
-    prompt_id: int,
-    text: Ints,
-    prompt: torch.Tensor,
-    along: dict[str, Along],
-    lookup: str,
-    block_length: int,
-    blocks: Rows,
-    verdicts: Rows,
+def _from_everywhere(
+    scene: Scene, rows: BlockRows, drafter: str, make: Callable[[Scene, str, Sequence[int]], Drafts]
 ) -> None:
-    """Look-up blocks from every start; each sees another ending, so no suffix is shared."""
-    before = prompt[0].cpu().numpy().astype(np.int32)
-    drafted = [
-        models.lookups[lookup].draft(np.concatenate([before, text[:t]]), block_length)
-        for t in range(len(text))
-    ]
-    agreed = [accepted_prefix(block, text[t:]) for t, block in enumerate(drafted)]
-    for start, block in enumerate(drafted):
-        sure = np.ones(len(block), dtype=np.float32)
-        nothing = np.zeros(len(block), dtype=np.float32)
-        blocks.add(
-            prompt_id=prompt_id,
-            start=start,
-            drafter=lookup,
-            tokens=block,
-            confidence=sure,
-            top1_prob=sure,
-            top2_margin=nothing,
-            entropy=nothing,
-        )
-    filled = [t for t, block in enumerate(drafted) if len(block)]
-    tails = [Branch(t + agreed[t], drafted[t][agreed[t] :]) for t in filled]
-    for verifier, seen in along.items():
-        if verifier == models.target:
-            for start in filled:
-                known = min(agreed[start] + 1, len(text) - start)
-                _add_verdict(
-                    verdicts,
-                    prompt_id,
-                    start,
-                    lookup,
-                    verifier,
-                    drafted[start][:known],
-                    seen.log_probs[start : start + known],
-                    seen.margin[start : start + known],
-                    None,
-                )
-            continue
-        done = set()
-        branches = [b for b in tails if len(b.tokens)]
-        owners = [t for t, b in zip(filled, tails, strict=True) if len(b.tokens)]
-        for index, log_probs, margin in read_branches(seen, branches):
-            start = owners[index]
-            _add_lookup_verdict(
-                verdicts,
-                prompt_id,
-                start,
-                lookup,
-                verifier,
-                drafted[start],
-                agreed[start],
-                seen,
-                log_probs,
-                margin,
-            )
-            done.add(start)
-        for start in filled:
-            if start not in done:
-                none = seen.log_probs[:0], seen.margin[:0]
-                _add_lookup_verdict(
-                    verdicts,
-                    prompt_id,
-                    start,
-                    lookup,
-                    verifier,
-                    drafted[start],
-                    agreed[start],
-                    seen,
-                    *none,
-                )
+    """Blocks of a drafter none of whose starts share a suffix."""
+
+    def write(some: Sequence[int]) -> None:
+        drafts = make(scene, drafter, some)
+        for start, (tokens, words) in zip(some, drafts, strict=True):
+            rows.add_block(drafter, start, tokens, words)
+        filled = [(t, *draft) for t, draft in zip(some, drafts, strict=True) if len(draft[0])]
+        for verifier, seen in scene.along.items():
+            _verdicts(scene, rows, drafter, verifier, seen, filled)
+
+    _in_portions(range(len(scene.text)), scene, rows, write)
 
 
-def _add_lookup_verdict(
-    verdicts: Rows,
-    prompt_id: int,
-    start: int,
-    lookup: str,
-    verifier: str,
-    block: Ints,
-    agreed: int,
-    seen: Along,
-    log_probs: torch.Tensor,
-    margin: torch.Tensor,
-) -> None:
-    on_text = slice(start, start + agreed + 1)
-    _add_verdict(
-        verdicts,
-        prompt_id,
-        start,
-        lookup,
-        verifier,
-        block,
-        torch.cat([seen.log_probs[on_text], log_probs]),
-        torch.cat([seen.margin[on_text], margin]),
-        None,
-    )
-
-
-def _add_verdict(
-    verdicts: Rows,
-    prompt_id: int,
-    start: int,
+def _verdicts(
+    scene: Scene,
+    rows: BlockRows,
     drafter: str,
     verifier: str,
-    block: Ints,
-    log_probs: torch.Tensor,
-    margin: torch.Tensor,
-    draft_log_probs: torch.Tensor | None,
+    seen: Along,
+    drafts: Sequence[tuple[int, Ints, Read | None]],
 ) -> None:
-    """One row of verdicts.
+    """What agrees with the text is read along it, the rest by branches.
 
-    ``log_probs`` has a row for each token of ``block``, and one more where the verifier's
-    word past its end is kept. Without ``draft_log_probs`` the drafter is a point mass.
+    Under greedy decoding the target cuts where a block leaves the text, and its row ends there.
     """
-    n = len(block)
-    index = torch.as_tensor(block, device=log_probs.device).long()
-    drafted_prob = log_probs[:n].gather(1, index[:, None])[:, 0].exp()
-    if draft_log_probs is None:
-        overlap = drafted_prob
-    else:
-        overlap = torch.minimum(log_probs[:n], draft_log_probs[:n]).exp().sum(-1)
-    verdicts.add(
-        prompt_id=prompt_id,
-        start=start,
-        drafter=drafter,
-        verifier=verifier,
-        greedy_token=log_probs.argmax(-1).cpu().numpy().astype(np.int32),
-        top1_prob=_unit(log_probs.max(-1).values.exp()),
-        top2_margin=margin.cpu().numpy(),
-        drafted_prob=_unit(drafted_prob),
-        overlap=_unit(overlap),
-    )
+    text = scene.text
+    agreed = [accepted_prefix(tokens, text[t:]) for t, tokens, _ in drafts]
+    if verifier == scene.models.target and scene.sampling is None:
+        for (start, tokens, words), a in zip(drafts, agreed, strict=True):
+            known = min(a + 1, len(text) - start)
+            rows.add_verdict(drafter, start, verifier, tokens[:known], seen.part(start, start + known), words)
+        return
+    tails = [
+        (i, Branch(draft[0] + a, draft[1][a:]))
+        for i, (draft, a) in enumerate(zip(drafts, agreed, strict=True))
+        if a < len(draft[1])
+    ]
+    left = set(range(len(drafts)))
+    for at, read in read_branches(seen, [branch for _, branch in tails], scene.budget):
+        i = tails[at][0]
+        start, tokens, words = drafts[i]
+        said = seen.part(start, start + agreed[i] + 1).then(read)
+        rows.add_verdict(drafter, start, verifier, tokens, said, words)
+        left.discard(i)
+    for i in sorted(left):
+        start, tokens, words = drafts[i]
+        said = seen.part(start, start + agreed[i] + 1)
+        rows.add_verdict(drafter, start, verifier, tokens, said, words)
 
 
-def _unit(values: torch.Tensor) -> NDArray[np.float32]:
-    """Clamped to [0, 1]: float32 sums of probabilities can end a rounding step outside."""
-    clamped: NDArray[np.float32] = values.clamp(0, 1).cpu().numpy()
-    return clamped
+def _drawn(scene: Scene, drafter: str, starts: Sequence[int]) -> Drafts:
+    luck = scene.luck(drafter, starts)
+    rolled = roll_out(scene.along[drafter], np.asarray(starts), scene.block_length, luck)
+    return [(rolled.tokens[r], rolled.row(r)) for r in range(len(starts))]
+
+
+def _chained(scene: Scene, drafter: str, starts: Sequence[int]) -> Drafts:
+    kind, along = scene.models.blocks[drafter], scene.block_along[drafter]
+    luck = scene.luck(drafter, starts)
+    return [*draft_chained(kind, along, scene.text, starts, scene.block_length, luck, scene.budget)]
+
+
+def _looked_up(scene: Scene, drafter: str, starts: Sequence[int]) -> Drafts:
+    lookup = scene.models.lookups[drafter]
+    seen = np.concatenate([scene.prompt, scene.text])
+    before = len(scene.prompt)
+    return [(lookup.draft(seen[: before + t], scene.block_length), None) for t in starts]
+
+
+def _in_portions(
+    starts: Sequence[int], scene: Scene, rows: BlockRows, work: Callable[[Sequence[int]], None]
+) -> None:
+    """``work`` on so many starts at a time that what is held of their blocks fits in memory."""
+    at = 0
+    while at < len(starts):
+        most = max(1, HELD_OVER_READ * scene.budget.tokens // scene.block_length)
+        some, before = list(starts[at : at + most]), rows.lengths()
+        try:
+            work(some)
+        except (RuntimeError, MemoryError) as error:
+            scene.budget.shrink(error, scene.budget.tokens if len(some) > 1 else 0)
+            rows.cut(before)
+            continue
+        at += len(some)

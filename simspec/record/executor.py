@@ -24,7 +24,7 @@ from simspec.record.words import Words, words_of
 from simspec.speculation.cycle import AskDraft, AskWords, Cycle, CycleSteps, Tell, cycle
 from simspec.speculation.lengths import Decision
 from simspec.speculation.schedulers import ChainScheduler, Fixed, Past, Schedule
-from simspec.speculation.verify import GreedyJudge, RejectionJudge, Tokens
+from simspec.speculation.verify import GreedyJudge, RandomLuck, RejectionJudge, Tokens
 from simspec.streams import stream
 
 Floats = NDArray[np.float64]
@@ -200,7 +200,7 @@ class _Run:
     def _begin(self, request: _Request) -> None:
         request.chosen = self.scheduler.choose(request.past, len(self.schedules))
         sampling = self.settings.sampling
-        judge = RejectionJudge(request.generator) if sampling else GreedyJudge()
+        judge = RejectionJudge(RandomLuck(request.generator)) if sampling else GreedyJudge()
         chain = self.schedules[request.chosen].chain
         room = self.settings.output_tokens - len(request.text)
         request.steps = cycle(chain, judge, room, self.models.eos_ids)

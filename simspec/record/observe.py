@@ -1,14 +1,11 @@
-"""What each model says along the target's text and along blocks that leave it.
+"""What each model says along the target's text, and the blocks it drafts there.
 
-Everything for one prompt shares one row of cache a model. A block that leaves the
-text is a *branch*: its tokens see the text before it and each other, by the mask,
-and nothing else; so a hundred branches run side by side in one forward without
-copying the prompt's keys and values (the mask that tree verification uses).
+Everything for one prompt shares one row of cache a model; what leaves the text is told apart by
+the mask (see :mod:`simspec.record.branches`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,20 +15,42 @@ from numpy.typing import NDArray
 from transformers import DynamicCache
 
 from simspec.record.models import crop, forward
+from simspec.record.words import adjusted
+from simspec.speculation.sampling import Sampling
+from simspec.speculation.verify import draw
 
 Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
 
-# Branch tokens read in one forward. More is faster until the logits fill memory:
-# 512 rows of a vocabulary of 49,152 in float32 are 100 MB.
-BRANCH_TOKENS_AT_ONCE = 512
+
+@dataclass(frozen=True)
+class Read:
+    """A model's distributions at n places.
+
+    Attributes:
+        log_probs: shape (n, vocabulary); of the plain softmax under greedy decoding, of what
+            tokens are drawn from (temperature, top-p) under sampling.
+        margin: logit of the first minus logit of the second, before either, shape (n,).
+    """
+
+    log_probs: torch.Tensor
+    margin: torch.Tensor
+
+    def part(self, begin: int, end: int) -> Read:
+        """Places ``begin .. end - 1``."""
+        return Read(self.log_probs[begin:end], self.margin[begin:end])
+
+    def then(self, other: Read) -> Read:
+        """These places and then those of ``other``."""
+        return Read(torch.cat([self.log_probs, other.log_probs]), torch.cat([self.margin, other.margin]))
 
 
 @dataclass(frozen=True)
 class Along:
-    """One model along the text: logits at positions 0..L, and the cache that made them.
+    """One model along the text: its words at positions 0..L, and the cache that made them.
 
     ``log_probs`` has shape (L + 1, vocabulary); row t is the model's distribution of
-    token t given the prompt and tokens 0..t-1.
+    token t given the prompt and tokens 0..t-1, as :class:`Read` says; ``margin`` likewise.
     """
 
     network: Any
@@ -40,14 +59,11 @@ class Along:
     cache: DynamicCache
     prompt_tokens: int
     slots: int
+    sampling: Sampling | None = None
 
-
-@dataclass(frozen=True)
-class Branch:
-    """Tokens that follow the text's first ``start`` tokens."""
-
-    start: int
-    tokens: Ints
+    def part(self, begin: int, end: int) -> Read:
+        """Its words at positions ``begin .. end - 1`` of the text."""
+        return Read(self.log_probs[begin:end], self.margin[begin:end])
 
 
 @dataclass(frozen=True)
@@ -60,8 +76,21 @@ class Summary:
     entropy: NDArray[np.float32]
 
 
+def words_after(logits: torch.Tensor, sampling: Sampling | None) -> Read:
+    """Words from logits of shape (n, vocabulary)."""
+    top = logits.topk(2, dim=-1).values
+    if sampling is None:
+        log_probs = logits.log_softmax(-1)
+    else:
+        log_probs = adjusted(logits, sampling).log().float()
+    return Read(log_probs, top[..., 0] - top[..., 1])
+
+
 def decode_greedy(network: Any, prompt: torch.Tensor, length: int) -> Ints:
     """The target's own greedy text, by transformers' own ``generate``, one row.
+
+    One prompt at a time: a batched forward adds in another order than a single row, which can
+    turn an argmax near a tie, and a shard must not depend on what was recorded beside it.
 
     Args:
         prompt: token ids, shape (1, prompt tokens).
@@ -77,21 +106,41 @@ def decode_greedy(network: Any, prompt: torch.Tensor, length: int) -> Ints:
     return np.asarray(out[0, prompt.shape[1] :].cpu().numpy(), dtype=np.int32)
 
 
-def read_along(network: Any, prompt: torch.Tensor, text: Ints) -> Along:
+def decode_sampled(
+    network: Any,
+    prompt: torch.Tensor,
+    length: int,
+    eos_tokens: tuple[int, ...],
+    sampling: Sampling,
+    generator: np.random.Generator,
+) -> Ints:
+    """A text drawn from the target, token by token; arguments as for :func:`decode_greedy`."""
+    cache, text, tokens = DynamicCache(), list[int](), prompt
+    while len(text) < length and (not text or text[-1] not in eos_tokens):
+        first = cache.get_seq_length()
+        places = torch.arange(first, first + tokens.shape[1], device=prompt.device)[None]
+        logits = forward(network, tokens, places, cache, last=1)[0]
+        text.append(draw(adjusted(logits, sampling)[0].cpu().numpy(), generator.random()))
+        tokens = torch.tensor([text[-1:]], device=prompt.device)
+    return np.array(text, dtype=np.int32)
+
+
+def read_along(network: Any, prompt: torch.Tensor, text: Ints, sampling: Sampling | None = None) -> Along:
     """One forward over prompt and text."""
     device = prompt.device
     tokens = torch.cat([prompt, torch.as_tensor(text, device=device)[None].long()], dim=1)
     slots = tokens.shape[1]
     cache = DynamicCache()
     logits = forward(network, tokens, torch.arange(slots, device=device)[None], cache)
-    rows = logits[0, prompt.shape[1] - 1 :]
+    words = words_after(logits[0, prompt.shape[1] - 1 :], sampling)
     return Along(
         network=network,
-        log_probs=rows.log_softmax(-1),
-        margin=_margin(rows),
+        log_probs=words.log_probs,
+        margin=words.margin,
         cache=cache,
         prompt_tokens=prompt.shape[1],
         slots=slots,
+        sampling=sampling,
     )
 
 
@@ -109,12 +158,26 @@ def summarise(log_probs: torch.Tensor, margin: torch.Tensor) -> Summary:
     )
 
 
+def choose(log_probs: torch.Tensor, luck: Floats | None) -> Ints:
+    """One token of each distribution: the most probable one, or the one drawn by ``luck``, shape (n,).
+
+    Args:
+        log_probs: shape (n, vocabulary); where nothing is drawn, logits will do.
+        luck: uniform numbers, shape (n,); None for greedy.
+    """
+    if luck is None:
+        greedy: Ints = log_probs.argmax(-1).cpu().numpy().astype(np.int32)
+        return greedy
+    probs = log_probs.double().exp().cpu().numpy()
+    return np.array([draw(row, u) for row, u in zip(probs, luck, strict=True)], dtype=np.int32)
+
+
 @dataclass(frozen=True)
 class Rollouts:
     """Blocks drafted by one model; row r starts at ``starts[r]``.
 
     ``tokens`` has shape (R, D); ``log_probs`` (R, D, vocabulary) are the distributions
-    that they were the most probable tokens of; ``margin`` is (R, D).
+    that they were chosen from; ``margin`` is (R, D).
     """
 
     starts: NDArray[np.int64]
@@ -122,82 +185,37 @@ class Rollouts:
     log_probs: torch.Tensor
     margin: torch.Tensor
 
+    def row(self, r: int) -> Read:
+        """The drafter's words at each place of block ``r``."""
+        return Read(self.log_probs[r], self.margin[r])
 
-def roll_out(along: Along, starts: NDArray[np.int64], length: int) -> Rollouts:
-    """Draft ``length`` tokens greedily after the text's first t tokens, for every t in ``starts``."""
+
+def roll_out(along: Along, starts: NDArray[np.int64], length: int, luck: Floats | None = None) -> Rollouts:
+    """Draft ``length`` tokens one by one after the text's first t tokens, for every t in ``starts``.
+
+    Args:
+        luck: uniform numbers to draw by, shape (R, length); None to draft greedily.
+    """
     rows = len(starts)
     device = along.log_probs.device
     log_probs = [along.log_probs[starts]]
     margin = [along.margin[starts]]
-    tokens = [log_probs[0].argmax(-1)]
+    tokens = [choose(log_probs[0], None if luck is None else luck[:, 0])]
     start = torch.as_tensor(starts, device=device) + along.prompt_tokens
     on_text = torch.arange(along.slots, device=device)[None] < start[:, None]
     own = torch.eye(rows, dtype=torch.bool, device=device)
-    for depth in range(1, length):
-        mask = torch.cat([on_text, *([own] * depth)], dim=1)
-        logits = forward(
-            along.network, tokens[-1][None], (start + depth - 1)[None], along.cache, mask[None, None]
-        )[0]
-        log_probs.append(logits.log_softmax(-1))
-        margin.append(_margin(logits))
-        tokens.append(logits.argmax(-1))
-    crop(along.cache, along.slots)
-    return Rollouts(
-        starts=starts,
-        tokens=torch.stack(tokens, 1).cpu().numpy().astype(np.int32),
-        log_probs=torch.stack(log_probs, 1),
-        margin=torch.stack(margin, 1),
-    )
-
-
-def read_branches(
-    along: Along, branches: Sequence[Branch]
-) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-    """What a model says after each token of each branch.
-
-    Yields:
-        (branch index, log probabilities of shape (tokens of the branch, vocabulary),
-        margins of shape (tokens of the branch,)), in order.
-    """
-    group: list[int] = []
-    size = 0
-    for index, branch in enumerate(branches):
-        if group and size + len(branch.tokens) > BRANCH_TOKENS_AT_ONCE:
-            yield from _read_group(along, branches, group)
-            group, size = [], 0
-        group.append(index)
-        size += len(branch.tokens)
-    if group:
-        yield from _read_group(along, branches, group)
-
-
-def _read_group(
-    along: Along, branches: Sequence[Branch], group: list[int]
-) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-    device = along.log_probs.device
-    lengths = [len(branches[i].tokens) for i in group]
-    owner = np.repeat(np.arange(len(group)), lengths)
-    depth = np.concatenate([np.arange(n) for n in lengths])
-    start = along.prompt_tokens + np.array([branches[i].start for i in group])[owner]
-    on_text = np.arange(along.slots)[None] < start[:, None]
-    own = (owner[:, None] == owner[None]) & (depth[None] <= depth[:, None])
-    mask = torch.as_tensor(np.concatenate([on_text, own], axis=1), device=device)
-    tokens = np.concatenate([branches[i].tokens for i in group])
-    logits = forward(
-        along.network,
-        torch.as_tensor(tokens, device=device)[None].long(),
-        torch.as_tensor(start + depth, device=device)[None],
-        along.cache,
-        mask[None, None],
-    )[0]
-    crop(along.cache, along.slots)
-    log_probs, margin = logits.log_softmax(-1), _margin(logits)
-    at = 0
-    for index, length in zip(group, lengths, strict=True):
-        yield index, log_probs[at : at + length], margin[at : at + length]
-        at += length
-
-
-def _margin(logits: torch.Tensor) -> torch.Tensor:
-    top = logits.topk(2, dim=-1).values
-    return top[..., 0] - top[..., 1]
+    try:
+        for depth in range(1, length):
+            mask = torch.cat([on_text, *([own] * depth)], dim=1)
+            last = torch.as_tensor(tokens[-1], device=device)[None].long()
+            logits = forward(along.network, last, (start + depth - 1)[None], along.cache, mask[None, None])[0]
+            words = words_after(logits, along.sampling)
+            log_probs.append(words.log_probs)
+            margin.append(words.margin)
+            # The greatest logit: a logarithm of the softmax rounds once more and may make a tie.
+            chosen_from = logits if luck is None else words.log_probs
+            tokens.append(choose(chosen_from, None if luck is None else luck[:, depth]))
+        stacked = torch.stack(log_probs, 1), torch.stack(margin, 1)
+    finally:
+        crop(along.cache, along.slots)
+    return Rollouts(starts, np.stack(tokens, 1), *stacked)

@@ -109,6 +109,13 @@ class LatencyRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     int8: tuple[str, ...] = ()
 
 
+class SamplingRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How texts and drafts are drawn: at a temperature, from the least set of tokens that holds ``top_p``."""
+
+    temperature: Annotated[float, Meta(gt=0, le=100)] = 1.0
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+
+
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole recording. Lengths are in tokens.
 
@@ -119,6 +126,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             each token's by its own. Both on the CPU only.
         attention: transformers' name for how attention is computed; empty for the model's default.
         trust_remote_code: whether code that comes with a model may be run here.
+        sampling: of what is recorded; left out for the greedy texts and drafts that replay needs.
     """
 
     name: Name
@@ -135,6 +143,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trust_remote_code: bool = False
     threads: Natural = 0
     latency: LatencyRecipe | None = None
+    sampling: SamplingRecipe | None = None
 
 
 def read_recipe(path: Path) -> tuple[Recipe, str]:

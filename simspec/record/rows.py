@@ -21,6 +21,14 @@ class Rows:
         for name, value in values.items():
             self.columns[name].append(value)
 
+    def __len__(self) -> int:
+        return len(self.columns[self.table.columns[0].name])
+
+    def cut(self, length: int) -> None:
+        """Forget all but the first ``length`` rows."""
+        for values in self.columns.values():
+            del values[length:]
+
     def finish(self) -> pa.Table:
         arrays = []
         for column in self.table.columns:

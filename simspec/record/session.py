@@ -14,14 +14,16 @@ import torch
 from simspec.calibration.forwards import cells, time_cell, timed_networks
 from simspec.errors import BadInput
 from simspec.provenance import machine, versions
+from simspec.record.budget import Budget
 from simspec.record.models import LoadedModels, load_models
 from simspec.record.prompts import PromptText, choose_prompts
 from simspec.record.recipe import Recipe, read_recipe
-from simspec.record.shards import Progress, Shards
+from simspec.record.shards import Progress, Shards, going_on
 from simspec.record.tabulate import record_prompt
+from simspec.speculation.sampling import Sampling
 from simspec.tables import PROMPTS, TRACE_TABLES
 from simspec.traces.files import write_trace
-from simspec.traces.manifest import Manifest, ModelEntry
+from simspec.traces.manifest import Manifest, ModelEntry, SamplingEntry
 
 UNITS = {
     "time": "seconds",
@@ -36,24 +38,29 @@ def record(recipe_path: Path, folder: Path, command: list[str], progress: Progre
     """Carry out a recipe and write the trace to ``folder``; ``progress`` is called with lines to show.
 
     Shards go to ``folder`` + ``.partial``; a run that was killed goes on from there. What a
-    shard holds depends on the recipe alone, so a resumed recording has the same behaviour.
+    shard holds depends on the recipe alone, so a resumed recording has the same behaviour
+    (unless memory ran out on the way: see :class:`~simspec.record.budget.Budget`).
 
     Raises:
         BadInput: when the recipe, a model or a prompt file cannot be used, when ``folder``
-            exists, or when the shards found belong to another recipe.
+            exists, when the shards found belong to another recipe, or when the disk or the
+            memory is full; finished shards are kept whatever stops the run.
     """
     recipe, recipe_hash = read_recipe(recipe_path)
     if folder.exists():
         raise BadInput("exists", where=folder, hint="a recording is never overwritten: move it away")
     texts = choose_prompts(recipe, recipe_path.parent)
     shards = Shards(folder.with_name(folder.name + ".partial"), recipe_hash, TRACE_TABLES, progress)
-    models = load_models(recipe)
+    models = load_models(recipe, recipe_path.parent)
+    budget = Budget(say=progress)
     prompts = [encode_prompt(models, recipe, text) for text in texts]
 
     for index, (text, prompt) in enumerate(zip(texts, prompts, strict=True)):
         shards.make(
             f"prompt-{index:04d}",
-            lambda i=index, x=text, p=prompt: _prompt_shard(models, recipe, i, x, p),  # type: ignore[misc]
+            lambda i=index, x=text, p=prompt: _prompt_shard(  # type: ignore[misc]
+                models, recipe, i, x, p, budget
+            ),
             f"prompt {index + 1} of {len(texts)} ({text.category})",
         )
     if recipe.latency:
@@ -96,17 +103,19 @@ def record(recipe_path: Path, folder: Path, command: list[str], progress: Progre
         block_length=recipe.block_length,
         context_limit=recipe.context_limit,
         seed=recipe.seed,
+        sampling=_sampling_entry(recipe),
         device=recipe.device,
         dtype=recipe.dtype,
         machine={**machine(), "threads": torch.get_num_threads()},
         versions=versions(("torch", "transformers", "gguf", "numpy", "pyarrow")),
         units=UNITS,
-        near_ties=_near_ties(tables, models.target),
+        near_ties={} if recipe.sampling else _near_ties(tables, models.target),
         recording_seconds=_recording_seconds(shards.seconds()),
         behaviour_sha256="0" * 64,
         tables={},
     )
-    done = write_trace(folder, manifest, tables)
+    with going_on(shards.folder, "writing the trace"):
+        done = write_trace(folder, manifest, tables)
     shards.remove()
     return done
 
@@ -140,9 +149,19 @@ def encode_prompt(models: LoadedModels, recipe: Recipe, prompt: PromptText) -> t
 
 
 def _prompt_shard(
-    models: LoadedModels, recipe: Recipe, index: int, text: PromptText, prompt: torch.Tensor
+    models: LoadedModels, recipe: Recipe, index: int, text: PromptText, prompt: torch.Tensor, budget: Budget
 ) -> dict[str, pa.Table]:
-    tables, finish = record_prompt(models, index, prompt, recipe.output_tokens, recipe.block_length)
+    drawn = recipe.sampling
+    tables, finish = record_prompt(
+        models,
+        index,
+        prompt,
+        recipe.output_tokens,
+        recipe.block_length,
+        None if drawn is None else Sampling(drawn.temperature, drawn.top_p),
+        recipe.seed,
+        budget,
+    )
     ids = prompt[0].cpu().numpy().astype("<i4")
     row = {
         "prompt_id": index,
@@ -155,6 +174,11 @@ def _prompt_shard(
         "finish": finish,
     }
     return {"prompts": pa.Table.from_pylist([row], schema=PROMPTS.schema), **tables}
+
+
+def _sampling_entry(recipe: Recipe) -> SamplingEntry | None:
+    drawn = recipe.sampling
+    return None if drawn is None else SamplingEntry(drawn.temperature, drawn.top_p)
 
 
 def _near_ties(tables: dict[str, pa.Table], target: str) -> dict[str, float]:

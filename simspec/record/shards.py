@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from simspec.calibration.forwards import out_of_memory
 from simspec.errors import BadInput
 from simspec.tables import Table
 
 Progress = Callable[[str], None]
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def going_on(folder: Path, doing: str) -> Iterator[None]:
+    """Turn a full disk and a full memory into one refusal that says what is kept in ``folder``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _DISK_FULL:
+            raise
+        raise BadInput(
+            f"no space left while {doing}", where=folder, hint=f"make room; {_kept(folder)}"
+        ) from error
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        raise BadInput(
+            f"out of memory while {doing}",
+            where=folder,
+            hint=f"free some, or choose a device with more; {_kept(folder)}",
+        ) from error
+
+
+def _kept(folder: Path) -> str:
+    found = sum(p.is_dir() and not p.name.endswith(".writing") for p in folder.iterdir())
+    return f"{found} finished pieces are kept there, and the same command goes on from them"
 
 
 class Shards:
@@ -38,8 +69,9 @@ class Shards:
         partial = folder / "recipe.writing"
         partial.unlink(missing_ok=True)
         if not any(folder.iterdir()):
-            partial.write_text(identity + "\n")
-            partial.replace(mark)
+            with going_on(folder, "starting"):
+                partial.write_text(identity + "\n")
+                partial.replace(mark)
         found = mark.read_text().strip() if mark.exists() else "none"
         if found != identity:
             raise BadInput(
@@ -51,20 +83,29 @@ class Shards:
             shutil.rmtree(leftover)
 
     def make(self, name: str, build: Callable[[], dict[str, pa.Table]], label: str) -> None:
-        """Build the piece ``name`` unless it is there already."""
+        """Build the piece ``name`` unless it is there already.
+
+        Raises:
+            BadInput: when memory or the disk is full; what was finished before is kept.
+        """
         final = self.folder / name
         if final.exists():
             self._show(f"{label}: found")
             return
-        begun = time.perf_counter()
-        tables = build()
-        seconds = time.perf_counter() - begun
         partial = self.folder / f"{name}.writing"
-        partial.mkdir()
-        for table_name, table in tables.items():
-            pq.write_table(table, partial / f"{table_name}.parquet")
-        (partial / "seconds").write_text(f"{seconds:.3f}\n")
-        partial.replace(final)
+        begun = time.perf_counter()
+        try:
+            with going_on(self.folder, f"making {label}"):
+                tables = build()
+                seconds = time.perf_counter() - begun
+                partial.mkdir()
+                for table_name, table in tables.items():
+                    pq.write_table(table, partial / f"{table_name}.parquet")
+                (partial / "seconds").write_text(f"{seconds:.3f}\n")
+                partial.replace(final)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
         self._show(f"{label}: {seconds:.1f} s")
 
     def _show(self, line: str) -> None:

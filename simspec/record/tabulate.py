@@ -6,15 +6,26 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from simspec.record.blocks import autoregressive_blocks, lookup_blocks
+from simspec.record.block_rows import BlockRows
+from simspec.record.blocks import Scene, all_blocks
+from simspec.record.budget import Budget
 from simspec.record.models import LoadedModels
-from simspec.record.observe import Along, Ints, decode_greedy, read_along, summarise
+from simspec.record.observe import Along, Ints, decode_greedy, decode_sampled, read_along, summarise
 from simspec.record.rows import Rows
-from simspec.tables import ALONG, BLOCKS, PAIRS, TEXTS, VERDICTS
+from simspec.speculation.sampling import Sampling
+from simspec.streams import stream
+from simspec.tables import ALONG, PAIRS, TEXTS
 
 
 def record_prompt(
-    models: LoadedModels, prompt_id: int, prompt: torch.Tensor, output_tokens: int, block_length: int
+    models: LoadedModels,
+    prompt_id: int,
+    prompt: torch.Tensor,
+    output_tokens: int,
+    block_length: int,
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    budget: Budget | None = None,
 ) -> tuple[dict[str, pa.Table], str]:
     """Everything that the trace keeps of one prompt.
 
@@ -22,33 +33,52 @@ def record_prompt(
         prompt: token ids, shape (1, prompt tokens).
         output_tokens: the most tokens of text.
         block_length: tokens a block holds, from every start position.
+        sampling: how the text and the drafts are drawn; None for greedy.
+        seed: of that luck, which is each prompt's own.
+        budget: how many tokens of blocks are read at once.
 
     Returns:
         tables by name, and why the text ended ("eos" or "length").
     """
-    text = decode_greedy(models.networks[models.target], prompt, output_tokens)
+    target = models.networks[models.target]
+    if sampling is None:
+        text = decode_greedy(target, prompt, output_tokens)
+    else:
+        luck = stream(seed, "record", "text", prompt_id)
+        text = decode_sampled(target, prompt, output_tokens, models.eos_ids, sampling, luck)
     finish = "eos" if int(text[-1]) in models.eos_ids else "length"
-    along = {name: read_along(network, prompt, text) for name, network in models.networks.items()}
+    along = {name: read_along(network, prompt, text, sampling) for name, network in models.networks.items()}
+    block_along = {
+        name: read_along(kind.network, prompt, text, sampling) for name, kind in models.blocks.items()
+    }
+    scene = Scene(
+        models=models,
+        prompt_id=prompt_id,
+        prompt=prompt[0].cpu().numpy().astype(np.int32),
+        text=text,
+        finish=finish,
+        along=along,
+        block_along=block_along,
+        block_length=block_length,
+        sampling=sampling,
+        seed=seed,
+        budget=budget or Budget(),
+    )
 
     texts = Rows(TEXTS)
     for position, token in enumerate(text.tolist()):
         texts.add(prompt_id=prompt_id, position=position, token=token)
 
+    # A block-parallel drafter's first token is its network's own word; the others hang on the masks.
+    every = {**along, **block_along}
+    rows = BlockRows(prompt_id)
     tables = {
         "texts": texts.finish(),
-        "along": _along_rows(models, prompt_id, text, along),
-        "pairs": _pair_rows(models, prompt_id, text, prompt, along),
+        "along": _along_rows(models, prompt_id, text, every),
+        "pairs": _pair_rows(models, prompt_id, text, prompt, every),
     }
-    blocks, verdicts = Rows(BLOCKS), Rows(VERDICTS)
-    for drafter in models.networks:
-        if drafter != models.target:
-            autoregressive_blocks(
-                models, prompt_id, text, finish, along, drafter, block_length, blocks, verdicts
-            )
-    for drafter in models.lookups:
-        lookup_blocks(models, prompt_id, text, prompt, along, drafter, block_length, blocks, verdicts)
-    tables["blocks"], tables["verdicts"] = blocks.finish(), verdicts.finish()
-    return tables, finish
+    all_blocks(scene, rows)
+    return {**tables, **rows.finish()}, finish
 
 
 def _along_rows(models: LoadedModels, prompt_id: int, text: Ints, along: dict[str, Along]) -> pa.Table:

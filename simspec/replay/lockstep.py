@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simspec.cost.models import CostModel
 from simspec.cost.shape import StepShape
-from simspec.replay.trajectories import Trajectories
+from simspec.replay.trajectories import Trajectories, first_width, forwards, later_width
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -97,10 +97,13 @@ def _phases(runs: Trajectories, group: Ints, lookup: bool) -> list[_Phase]:
             asked = np.maximum(drafted, runs.active[across].astype(np.int16))
             phases.append(_reduce(runs.chain.drafter, asked, context))
         else:
-            phases.append(_reduce(runs.chain.drafter, runs.lag[across], context))
+            at_once, lag = runs.tokens_a_forward, runs.lag[across]
+            ran = forwards(drafted, at_once)
+            first = np.where(lag > 0, first_width(lag, at_once), 0).astype(np.int16)
+            phases.append(_reduce(runs.chain.drafter, first, context))
             phases += [
-                _reduce(runs.chain.drafter, (drafted >= step).astype(np.int16), context)
-                for step in range(2, int(drafted.max()) + 1)
+                _reduce(runs.chain.drafter, (ran >= step) * np.int16(later_width(at_once)), context)
+                for step in range(2, int(ran.max()) + 1)
             ]
     phases += [
         _reduce(model, width[across], context)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from simspec.cost.models import CostModel
 from simspec.cost.shape import uniform
+from simspec.replay.trajectories import first_width, forwards, later_width
 from simspec.speculation.chains import Chain
 from simspec.traces.index import Ints, Trace
 
@@ -31,15 +32,17 @@ def draft_seconds(
     """Seconds of drafting; arrays broadcast together."""
     if trace.is_lookup(drafter):
         return forward(cost, drafter, rows, np.maximum(drafted, 1), context)
-    first = forward(cost, drafter, rows, lag, context)
-    later = forward(cost, drafter, rows, np.ones_like(lag), context)
-    return np.where(drafted > 0, first + np.maximum(drafted - 1, 0) * later, 0.0)
+    at_once = trace.tokens_a_forward(drafter)
+    first = forward(cost, drafter, rows, first_width(lag, at_once), context)
+    later = forward(cost, drafter, rows, np.full_like(lag, later_width(at_once)), context)
+    more = np.maximum(forwards(drafted, at_once) - 1, 0)
+    return np.where(drafted > 0, first + more * later, 0.0)
 
 
 def two_level_seconds(trace: Trace, chain: Chain, cost: CostModel, rows: int) -> Floats:
     """Seconds of a cycle that drafts and submits n tokens, shape (N, D + 1), n = 0..D.
 
-    The drafter's first forward is taken as one wide; intermediates are not allowed.
+    The drafter's first forward is taken as having one token of text to read; intermediates are not allowed.
     """
     if chain.drafter is None or chain.intermediates:
         raise ValueError(f"need a pair, not {chain}")

@@ -9,6 +9,9 @@ Conventions, stated once and checked against a token-by-token twin
 - After a full acceptance the drafter has not yet read its last draft nor the target's
   token, so its next forward is two wide; a level that was idle reads what it missed in
   its next forward. Caches are rolled back to the accepted drafts.
+- A block-parallel drafter of b tokens a forward drafts n in ceil(n / b) forwards. Each reads the
+  text it has not read yet, or after the first the b tokens of the last one, and b - 1 masked
+  places that are rolled back at once; so what it has not read of its drafts is its last forward's.
 - An empty block (a look-up that finds nothing, a rule that asks for none) leaves a plain
   step of the target; intermediates stay idle under funnel-truncate.
 """
@@ -16,6 +19,7 @@ Conventions, stated once and checked against a token-by-token twin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +30,7 @@ from simspec.speculation.lengths import Decision, LengthRule, Prescribed, View
 from simspec.traces.index import Ints, Trace
 
 Small = NDArray[np.int16]
+Counts = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
@@ -45,6 +50,7 @@ class Trajectories:
         width: tokens that the target reads, (Q, C).
         accepted: tokens of the target's block that it accepted, (Q, C).
         emitted: tokens added to the text, (Q, C).
+        tokens_a_forward: tokens that one forward of the drafter gives.
     """
 
     chain: Chain
@@ -58,6 +64,7 @@ class Trajectories:
     width: Small
     accepted: Small
     emitted: Small
+    tokens_a_forward: int = 1
 
     @property
     def active(self) -> NDArray[np.bool_]:
@@ -117,6 +124,26 @@ def outcome(trace: Trace, chain: Chain, at: Ints, submitted: Ints) -> Outcome:
     return Outcome(tuple(offered), kept, np.minimum(accepted, trace.remaining[at]), emitted)
 
 
+def forwards(drafted: Counts, at_once: int) -> Counts:
+    """Forwards that ``drafted`` tokens take, ``at_once`` a forward."""
+    return -(-drafted // at_once)
+
+
+def drafts_read(drafted: Ints, at_once: int) -> Ints:
+    """Drafts that the drafter has read itself: all but what its last forward gave."""
+    return np.maximum(forwards(drafted, at_once) - 1, 0) * at_once
+
+
+def first_width(lag: Counts, at_once: int) -> Counts:
+    """Width of a cycle's first drafting forward: the text not read yet, and the masked places."""
+    return lag + (at_once - 1)
+
+
+def later_width(at_once: int) -> int:
+    """Width of each later one: what the last one drafted, and the masked places."""
+    return 2 * at_once - 1
+
+
 def run(
     trace: Trace,
     chain: Chain,
@@ -144,6 +171,7 @@ def run(
     lag = np.ones(requests, dtype=np.int64)
     # A look-up has no cache and no forwards.
     reads = chain.drafter is not None and not trace.is_lookup(chain.drafter)
+    at_once = 1 if chain.drafter is None else trace.tokens_a_forward(chain.drafter)
     behind = [np.ones(requests, dtype=np.int64) for _ in chain.intermediates]
     names = ("flat", "context", "drafted", "lag", "submitted", "width", "accepted", "emitted")
     columns: dict[str, list[Ints]] = {name: [] for name in names}
@@ -166,7 +194,7 @@ def run(
         keep(columns["accepted"], result.accepted)
         keep(columns["emitted"], result.emitted)
         if chain.drafter is not None:
-            read = np.minimum(result.kept, np.maximum(decision.drafted - 1, 0))
+            read = np.minimum(result.kept, drafts_read(decision.drafted, at_once))
             lag = np.where(decision.drafted > 0, 0, lag) + result.emitted - read
         for i, given in enumerate(result.offered[:-1]):
             idle = (given == 0) & (chain.semantics == "funnel-truncate")
@@ -188,6 +216,7 @@ def run(
         start=np.asarray(start, dtype=np.int64),
         flat=np.stack(columns["flat"], axis=1).astype(np.int32),
         middle=tuple(np.stack(m, axis=1).astype(np.int16) for m in middles),
+        tokens_a_forward=at_once,
         **arrays,
     )
 

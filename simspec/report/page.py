@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,9 @@ from markupsafe import Markup
 
 from simspec.provenance import versions
 from simspec.report import chain_figures, draft_figures, findings, length_figures
+from simspec.report.experiments import critic_parts, validation_parts
 from simspec.report.folder import FIGURES, MARK, PAGE, replacing
+from simspec.report.parts import Grid, Picture
 from simspec.report.study import (
     PICKED_BY,
     CostStudy,
@@ -32,26 +33,19 @@ from simspec.report.words import NONE, chain_name, counts_of_bins, listed, span
 TOP = 15
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure's file and what stands under it."""
-
-    file: str
-    caption: str
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table for the page."""
-
-    caption: str
-    header: list[str]
-    rows: list[list[str]]
-    folded: bool = False
-
-
-def write_report(study: Study, folder: Path, provenance: dict[str, object], say: Progress) -> None:
+def write_report(
+    study: Study,
+    folder: Path,
+    provenance: dict[str, object],
+    say: Progress,
+    *,
+    critic: dict[str, Any] | None = None,
+    validation: dict[str, Any] | None = None,
+) -> None:
     """Write index.html, rank.json, lengths.json and figures/ into ``folder``, whole or not at all.
+
+    Args:
+        critic, validation: documents of those experiments, to be shown as well.
 
     Raises:
         BadInput: when ``folder`` holds something else, or cannot be written.
@@ -60,7 +54,12 @@ def write_report(study: Study, folder: Path, provenance: dict[str, object], say:
         _write_json(partial / "rank.json", rank_document(study, provenance))
         _write_json(partial / "lengths.json", lengths_document(study, provenance))
         say("drawing")
-        text = _render(study, provenance, partial / FIGURES)
+        measured = []
+        if critic is not None:
+            measured += list(critic_parts(critic))
+        if validation is not None:
+            measured += list(validation_parts(validation, partial / FIGURES))
+        text = _render(study, provenance, partial / FIGURES, measured)
         (partial / PAGE).write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -73,7 +72,9 @@ def _write_json(path: Path, document: dict[str, Any]) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
 
 
-def _render(study: Study, provenance: dict[str, object], figures: Path) -> str:
+def _render(
+    study: Study, provenance: dict[str, object], figures: Path, measured: list[Picture | Grid]
+) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -89,6 +90,7 @@ def _render(study: Study, provenance: dict[str, object], figures: Path) -> str:
         costs=[(c, findings.of_cost(c), list(_cost_parts(study, c, figures))) for c in study.costs],
         drafters=(findings.of_drafters(study), list(_drafter_parts(study, figures))),
         errors=_left_out(study),
+        measured=measured,
         picked_by=PICKED_BY,
         provenance=msgspec.json.format(
             msgspec.json.encode({**provenance, "versions": dict(sorted(drawn.items()))}), indent=1

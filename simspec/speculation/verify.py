@@ -92,6 +92,29 @@ class GreedyJudge:
         return Settled(accepted, survivors, own, survivors.then(Block(words[accepted : accepted + 1])))
 
 
+class Luck(Protocol):
+    """Where chance comes from: a generator, or every outcome in turn (exact claims)."""
+
+    def happens(self, part: Any, whole: Any) -> bool:
+        """Something of probability min(1, part / whole)."""
+
+    def pick(self, probs: Probs) -> int:
+        """A token drawn from a distribution, shape (vocabulary,)."""
+
+
+class RandomLuck:
+    """Chance from a generator."""
+
+    def __init__(self, generator: np.random.Generator):
+        self.generator = generator
+
+    def happens(self, part: Any, whole: Any) -> bool:
+        return bool(self.generator.random() * whole < part)
+
+    def pick(self, probs: Probs) -> int:
+        return draw(probs, self.generator.random())
+
+
 class RejectionJudge:
     """Accept x with probability min(1, p(x) / q(x)); at the first refusal draw from (p - q)+.
 
@@ -102,8 +125,8 @@ class RejectionJudge:
     from min(p, q) / sum min(p, q): the next verifier must weigh it against that (claims S5b, S5c).
     """
 
-    def __init__(self, generator: np.random.Generator):
-        self.generator = generator
+    def __init__(self, luck: Luck):
+        self.luck = luck
 
     def settle(self, block: Block, words: Probs) -> Settled:
         n = len(block)
@@ -111,16 +134,16 @@ class RejectionJudge:
         own_probs = words[n]
         for place in range(n):
             token = int(block.tokens[place])
-            drawn = 1.0 if block.probs is None else float(block.probs[place, token])
-            if self.generator.random() * drawn >= words[place, token]:
-                own_probs = residual(words[place], proposal(block, place, len(words[place])))
+            drawn = 1 if block.probs is None else block.probs[place, token]
+            if not self.luck.happens(words[place, token], drawn):
+                own_probs = residual(words[place], proposal(block, place, words[place]))
                 break
             accepted += 1
-        own = draw(own_probs, self.generator.random())
+        own = self.luck.pick(own_probs)
         survivors = block.first(accepted)
-        if block.probs is not None:
+        if block.probs is not None and accepted:
             kept = [surviving(words[i], block.probs[i]) for i in range(accepted)]
-            survivors = Block(survivors.tokens, np.stack(kept) if kept else block.probs[:0])
+            survivors = Block(survivors.tokens, np.stack(kept))
         tokens = np.append(survivors.tokens, own).astype(np.int32)
         return Settled(accepted, survivors, own, Block(tokens, words[: accepted + 1]))
 
@@ -142,12 +165,12 @@ def accepted_prefix(drafted: Tokens, greedy: Tokens) -> int:
     return int(differ[0]) if len(differ) else n
 
 
-def proposal(block: Block, place: int, vocabulary: int) -> Probs:
-    """What the token at ``place`` was drawn from, shape (vocabulary,)."""
+def proposal(block: Block, place: int, like: Probs) -> Probs:
+    """What the token at ``place`` was drawn from, shape and number type as of ``like``, (vocabulary,)."""
     if block.probs is not None:
         return np.asarray(block.probs[place])
-    certain = np.zeros(vocabulary)
-    certain[int(block.tokens[place])] = 1.0
+    certain = np.zeros_like(like)
+    certain[int(block.tokens[place])] = 1
     return certain
 
 

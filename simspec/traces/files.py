@@ -86,11 +86,18 @@ def write_trace(folder: Path, manifest: Manifest, tables: dict[str, pa.Table]) -
     if partial.exists():
         shutil.rmtree(partial)
     partial.mkdir(parents=True)
-    entries = {t.name: write_table(partial / f"{t.name}.parquet", t, tables[t.name]) for t in TRACE_TABLES}
-    complete = msgspec.structs.replace(manifest, tables=entries, behaviour_sha256=behaviour_hash(tables))
-    text = msgspec.json.format(msgspec.json.encode(complete), indent=2)
-    (partial / MANIFEST_NAME).write_bytes(text + b"\n")
-    partial.replace(folder)
+    try:
+        entries = {
+            t.name: write_table(partial / f"{t.name}.parquet", t, tables[t.name]) for t in TRACE_TABLES
+        }
+        complete = msgspec.structs.replace(manifest, tables=entries, behaviour_sha256=behaviour_hash(tables))
+        text = msgspec.json.format(msgspec.json.encode(complete), indent=2)
+        (partial / MANIFEST_NAME).write_bytes(text + b"\n")
+        partial.replace(folder)
+    except BaseException:
+        # On a full disk what was begun would be in the way of the next try.
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     return complete
 
 

@@ -57,7 +57,7 @@ class Trace:
         prompt: prompt of each flat position, shape (N,).
         context: tokens before each flat position, prompt included, shape (N,).
         owns: for each model that can verify, whether its most probable token is the text's, (N,).
-        drafters: every model but the target.
+        drafters: every model but the target; none of them where :func:`outline` made this.
     """
 
     folder: Path
@@ -87,6 +87,10 @@ class Trace:
         """Whether a model drafts its whole block in one call that no cache serves."""
         return self.manifest.models[model].kind == "prompt-lookup"
 
+    def tokens_a_forward(self, model: str) -> int:
+        """Tokens that one forward of a drafter gives: 1 unless it is block-parallel."""
+        return self.manifest.models[model].tokens_a_forward
+
     def require(self, model: str) -> None:
         """Refuse a name that the trace does not know."""
         if model not in self.manifest.models:
@@ -113,12 +117,26 @@ class Trace:
 
 
 def load_trace(folder: Path) -> Trace:
-    """Read, check and index the trace in ``folder``; raises :class:`~simspec.errors.BadInput`."""
+    """Read, check and index the trace in ``folder`` for replay.
+
+    Raises:
+        BadInput: when something in it does not hold, or its texts are sampled.
+    """
     return index_tables(read_tables(folder))
 
 
+def outline(read: Tables) -> Trace:
+    """A trace without its blocks, of sampled texts too: enough to look at, not to replay."""
+    return _index(read, blocks=False)
+
+
 def index_tables(read: Tables) -> Trace:
-    """Index checked tables."""
+    """Index checked tables for replay; raises :class:`~simspec.errors.BadInput` for sampled texts."""
+    read.manifest.refuse_sampled(read.folder)
+    return _index(read, blocks=True)
+
+
+def _index(read: Tables, *, blocks: bool) -> Trace:
     manifest, prompts = read.manifest, read.frame("prompts")
     size = prompts["output_tokens"].to_numpy().astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(size)])
@@ -138,13 +156,7 @@ def index_tables(read: Tables) -> Trace:
     owns[manifest.target] = np.ones(len(tokens), dtype=bool)  # the text is the target's own
 
     base = _Base(manifest, offsets, prompt, position, size, tokens, owns, top1)
-    blocks, verdicts = _Stored(read, "blocks"), _Stored(read, "verdicts")
-    drafters = {}
-    for model, entry in manifest.models.items():
-        if model == manifest.target:
-            continue
-        build = _shared if entry.kind == "autoregressive" else _stored_everywhere
-        drafters[model] = build(base, model, blocks, verdicts)
+    drafters = _drafters(base, read) if blocks else {}
     return Trace(
         folder=read.folder,
         manifest=manifest,
@@ -187,6 +199,17 @@ class _Stored:
         for column, value in names.items():
             keep &= (self.keys[column] == value).to_numpy()
         return np.flatnonzero(keep)
+
+
+def _drafters(base: _Base, read: Tables) -> dict[str, DrafterIndex]:
+    blocks, verdicts = _Stored(read, "blocks"), _Stored(read, "verdicts")
+    drafters = {}
+    for model, entry in base.manifest.models.items():
+        if model == base.manifest.target:
+            continue
+        build = _shared if entry.kind == "autoregressive" else _stored_everywhere
+        drafters[model] = build(base, model, blocks, verdicts)
+    return drafters
 
 
 def _shared(base: _Base, model: str, blocks: _Stored, verdicts: _Stored) -> DrafterIndex:

@@ -15,6 +15,11 @@ from simspec.errors import BadInput
 from simspec.traces import ragged
 from simspec.traces.manifest import Manifest
 
+_WHERE_BLOCKS = (
+    "a block of every drafter at every start of a text; of an autoregressive one, where texts are greedy, "
+    "only where its first token is not the text's"
+)
+
 # A wide forward and one-token forwards add in another order. In float32 on the models
 # recorded so far the logits moved by less than this; a target that names another token
 # than its own text by more than it did not write that text.
@@ -176,7 +181,7 @@ def _check_names(read: Tables) -> None:
 
 def _check_along(read: Tables, prompts: pd.DataFrame) -> None:
     along = read.frame("along")
-    models = [m for m, e in read.manifest.models.items() if e.kind == "autoregressive"]
+    models = [m for m, e in read.manifest.models.items() if e.kind != "prompt-lookup"]
     wanted = int(prompts["output_tokens"].sum()) * len(models)
     if len(along) != wanted:
         _refuse(
@@ -191,6 +196,8 @@ def _check_along(read: Tables, prompts: pd.DataFrame) -> None:
     if joined["token"].isna().any():
         bad = joined[joined["token"].isna()].iloc[0]
         _refuse(read, "along", int(bad["index"]), "position", bad["position"], "a place in the text")
+    if read.manifest.sampling is not None:
+        return  # a drawn text need not be the target's most probable one
     ours = joined[joined["model"] == read.manifest.target]
     limit = NEAR_TIE_LOGITS.get(read.manifest.dtype, 0.0)
     off = ours[(ours["greedy_token"] != ours["token"]) & (ours["top2_margin"] > limit)]
@@ -216,22 +223,25 @@ def _check_blocks(read: Tables, prompts: pd.DataFrame) -> None:
         if len(bad):
             _refuse(read, "blocks", int(bad[0]), column, f"{other[bad[0]]} items", f"{size[bad[0]]}")
     kinds = {m: e.kind for m, e in read.manifest.models.items()}
-    shared = (blocks["drafter"].map(kinds) == "autoregressive").to_numpy()
+    sampled = read.manifest.sampling is not None
+    kind = blocks["drafter"].map(kinds)
     wanted = read.manifest.block_length
-    bad = np.flatnonzero(np.where(shared, size != wanted, size > wanted))
+    bad = np.flatnonzero(np.where((kind != "prompt-lookup").to_numpy(), size != wanted, size > wanted))
     if len(bad):
         _refuse(read, "blocks", int(bad[0]), "tokens", f"{size[bad[0]]} items", f"{wanted}")
     # Where a drafter that shares suffixes leaves the text, there is a block, and nowhere else.
     along = read.frame("along").merge(read.frame("texts"), on=["prompt_id", "position"])
     drafters = [m for m, k in kinds.items() if k == "autoregressive" and m != read.manifest.target]
+    everywhere = [m for m, k in kinds.items() if k != "autoregressive"]
+    if sampled:
+        drafters, everywhere = [], drafters + everywhere
     leaves = along[(along["greedy_token"] != along["token"]) & along["model"].isin(drafters)]
     needed = set(zip(leaves["prompt_id"], leaves["position"], leaves["model"], strict=True))
     cut = prompts[prompts["finish"] == "length"]
     for p, n in zip(cut["prompt_id"], cut["output_tokens"], strict=True):
         needed |= {(p, n, m) for m in drafters}
-    lookups = [m for m, k in kinds.items() if k == "prompt-lookup"]
     for p, n in zip(prompts["prompt_id"], prompts["output_tokens"], strict=True):
-        needed |= {(p, t, m) for m in lookups for t in range(n)}
+        needed |= {(p, t, m) for m in everywhere for t in range(n)}
     found = list(zip(blocks["prompt_id"], blocks["start"], blocks["drafter"], strict=True))
     for row, key in enumerate(found):
         if key not in needed:
@@ -241,7 +251,7 @@ def _check_blocks(read: Tables, prompts: pd.DataFrame) -> None:
                 row,
                 "start",
                 key[1],
-                "a start where the drafter's first token is not the text's",
+                _WHERE_BLOCKS,
             )
     missing = needed - set(found)
     if missing:
@@ -252,14 +262,14 @@ def _check_blocks(read: Tables, prompts: pd.DataFrame) -> None:
             None,
             "start",
             f"no block of {m!r} at prompt {p}, start {t}",
-            "a block wherever the drafter's first token is not the text's",
+            _WHERE_BLOCKS,
         )
     first = ragged.pad(tokens, 1, -1)[:, 0]
     rows = blocks[["prompt_id", "start", "drafter"]].assign(first=first)
-    rows = (
-        rows[shared]
-        .reset_index()
-        .merge(leaves, left_on=["prompt_id", "start", "drafter"], right_on=["prompt_id", "position", "model"])
+    # A greedy block begins with what along has there: whoever has rows in it and drafts.
+    heads = along if not sampled else along[:0]
+    rows = rows.reset_index().merge(
+        heads, left_on=["prompt_id", "start", "drafter"], right_on=["prompt_id", "position", "model"]
     )
     off = rows[rows["first"] != rows["greedy_token"]]
     if len(off):

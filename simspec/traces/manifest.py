@@ -31,12 +31,26 @@ class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ``kind`` decides how its blocks are stored and what drafting costs:
     ``autoregressive`` (one forward a token; only blocks whose first token leaves the
-    text are stored) or ``prompt-lookup`` (one look-up a block; every block is stored).
+    text are stored), ``block-parallel`` (``about.block`` tokens a forward; every block is
+    stored, and what it puts first at every position) or ``prompt-lookup`` (one look-up a
+    block; every block is stored). Only autoregressive models can verify.
     ``about`` holds what else is known: source, file hash, layers, parameters.
     """
 
-    kind: Literal["autoregressive", "prompt-lookup"]
+    kind: Literal["autoregressive", "block-parallel", "prompt-lookup"]
     about: dict[str, Any] = {}
+
+    @property
+    def tokens_a_forward(self) -> int:
+        """Tokens that one forward of it drafts; 1 for a look-up, which has no forwards."""
+        return int(self.about["block"]) if self.kind == "block-parallel" else 1
+
+
+class SamplingEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How texts and drafts were drawn: at a temperature, from the least set that holds ``top_p``."""
+
+    temperature: Annotated[float, Meta(gt=0)]
+    top_p: Annotated[float, Meta(gt=0, le=1)]
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +59,9 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         origin: ``measured`` for real models, ``synthetic`` for made-up ones; shown
             wherever the trace is.
+        sampling: how texts and drafts were drawn; null where they are greedy. In a sampled trace
+            every drafter's block is stored from every start, and all probabilities are of the
+            distributions that were drawn from.
         near_ties: positions where the target's wide forward named another token than its
             own decoding did, with the greatest logit margin there: floating point's doing,
             and the bound within which replay can differ from a real run.
@@ -77,6 +94,20 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     behaviour_sha256: Hash
     tables: dict[str, TableEntry]
     notes: list[str] = []
+    sampling: SamplingEntry | None = None
+
+    def refuse_sampled(self, where: Path) -> None:
+        """Raise :class:`BadInput` for a trace that cannot be replayed cycle by cycle."""
+        if self.sampling is None:
+            return
+        raise BadInput(
+            f"field 'sampling': texts were drawn at temperature {self.sampling.temperature:g}, top_p "
+            f"{self.sampling.top_p:g}, and replay is exact only for greedy texts: after a refused draft "
+            "another text would have been drawn than the recorded one; replay in distribution is not built",
+            where=where / MANIFEST_NAME,
+            allowed="greedy traces (sampling null)",
+            hint="simspec inspect shows what a sampled trace holds",
+        )
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -99,5 +130,17 @@ def read_manifest(folder: Path) -> Manifest:
             f"field 'target': {manifest.target!r} is not in 'models'",
             where=path,
             allowed=", ".join(manifest.models),
+        )
+    for name, entry in manifest.models.items():
+        size = entry.about.get("block")
+        if entry.kind == "block-parallel" and (type(size) is not int or size < 1):
+            raise BadInput(
+                f"field 'models.{name}.about.block': {size!r}", where=path, allowed="a whole number from 1"
+            )
+    if manifest.models[manifest.target].kind != "autoregressive":
+        raise BadInput(
+            f"field 'target': {manifest.target!r} is {manifest.models[manifest.target].kind}",
+            where=path,
+            allowed="a model that can verify: autoregressive",
         )
     return manifest
