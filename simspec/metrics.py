@@ -45,7 +45,9 @@ def wilson(successes: int, trials: int) -> Estimate:
 
 
 def kendall_tau(predicted: Floats, truth: Floats) -> float:
-    """Kendall's tau-b of two orders; NaN when one of them is all ties."""
+    """Kendall's tau-b of two orders; NaN when one of them is all ties or there is nothing to order."""
+    if len(predicted) < 2:
+        return float("nan")
     return float(stats.kendalltau(predicted, truth, variant="b").statistic)
 
 

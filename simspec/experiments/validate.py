@@ -117,7 +117,7 @@ def validate(
     models = load_models(recipe, recipe_path.parent)
     rows, known, fresh = _prompts(trace, models, recipe, recipe_path.parent, settings)
     most_prompts = max(count for _, count in settings.prompts)
-    spare = known[most_prompts:][-4:]
+    spare = known[most_prompts:][-2:]
     short = trace.shortened(settings.output_tokens)
     schedules = default_schedules(trace)
     networks = {n: models.networks[n] for n in trace.drafters if n in models.networks}
@@ -165,7 +165,7 @@ def validate(
                         models, [schedules[s]], fresh, replace(asked, batch=settings.fresh_batch), kept=kept
                     )
                 )
-        for s in order[:4]:
+        for s in order[:3]:
             overheads += [
                 decode(models, [schedules[s]], spare, replace(asked, batch=batch), kept=kept)
                 for batch in (1, settings.fresh_batch)
@@ -200,7 +200,7 @@ def validate(
         asked_engines = [Engine(f"assisted by {d}", d, 5) for d in (pairs[0], pairs[-1])]
         asked_engines.append(Engine("prompt lookup", None, LOOKUP_TOKENS))
         asked_engines.append(Engine(f"early exit at {exit_layers}", early, 4, exit_layers))
-        fitted, tested = spare[:2], known[:6]
+        fitted, tested = spare, known[:6]
         alone = Schedule(Chain((trace.target,)))
         texts = decode(models, [alone], [*fitted, *tested], asked).texts
         engines = compare_engines(
@@ -239,7 +239,7 @@ def _prompts(
         )
     able = [i for i, p in enumerate(ids) if len(p) <= settings.longest_prompt]
     rows = _in_turn(able, [recorded[i].category for i in able])
-    wanted = max(count for _, count in settings.prompts) + 4
+    wanted = max(count for _, count in settings.prompts) + 2
     if len(rows) < wanted:
         raise BadInput(
             f"holds {len(rows)} prompts of at most {settings.longest_prompt} tokens",

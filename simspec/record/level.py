@@ -202,7 +202,11 @@ class Level:
         self.slots.truncate()
         if self.slots.should_compact(self.packing.slack, self.packing.floor):
             begun = time.perf_counter()
-            self.cache.gather(self._tensor(self.slots.compact()))
+            source = self.slots.compact()
+            # Tokens before the first waste stay where they are.
+            moved = np.flatnonzero((source != np.arange(source.shape[1])).any(axis=0))
+            if len(moved):
+                self.cache.gather(self._tensor(source[:, moved[0] :]), int(moved[0]))
             self._wait()
             self.packed += 1
             self.packing_seconds += time.perf_counter() - begun

@@ -108,6 +108,12 @@ def load_network(source: Source, recipe: Recipe, name: str) -> tuple[Any, dict[s
         if unused:
             about["unused_weights"] = unused
     network = network.eval()
+    if not hasattr(network.config, "num_hidden_layers"):
+        raise BadInput(
+            f"{type(network).__name__} is more than a decoder of text",
+            where=source.where,
+            allowed="models whose configuration says num_hidden_layers",
+        )
     about["architecture"] = type(network).__name__
     about["layers"] = int(network.config.num_hidden_layers)
     about["parameters"] = sum(p.numel() for p in network.parameters())

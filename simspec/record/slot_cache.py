@@ -90,12 +90,12 @@ class SlotCache(Cache):
 
     # What a forward wrote belongs to inference mode, and may be written to only there.
     @torch.inference_mode()
-    def gather(self, source: torch.Tensor) -> None:
-        """After compaction: slot j of row r comes from ``source[r, j]``, shape (rows, new slots)."""
+    def gather(self, source: torch.Tensor, first: int) -> None:
+        """After compaction: slot ``first + j`` of row r comes from ``source[r, j]``, shape (rows, moved)."""
 
         def packed(held: torch.Tensor) -> torch.Tensor:
             index = source[:, None, :, None].expand(-1, held.shape[1], -1, held.shape[3])
-            held[:, :, : source.shape[1]] = held.gather(2, index)
+            held[:, :, first : first + source.shape[1]] = held.gather(2, index)
             return held
 
         self._each(packed)

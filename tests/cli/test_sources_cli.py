@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -27,14 +26,12 @@ source = "{source}"
 def test_a_model_that_is_not_to_be_had_is_refused_with_code_2(tmp_path, source, said):
     (tmp_path / "r.toml").write_text(RECIPE.format(source=source))
     (tmp_path / "weights.bin").write_bytes(b"")
-    begun = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "simspec", "record", "r.toml", "out"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
         # A port where nobody listens, and no copies from elsewhere.
         env={**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hf")},
     )
@@ -42,4 +39,4 @@ def test_a_model_that_is_not_to_be_had_is_refused_with_code_2(tmp_path, source, 
     assert said in done.stderr
     assert f"source of target = '{source}'" in done.stderr
     assert "Traceback" not in done.stderr
-    assert time.monotonic() - begun < 45  # left alone, transformers tries for 50 seconds
+    assert "Retry" not in done.stderr  # transformers itself tries again and again for 50 seconds
