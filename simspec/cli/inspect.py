@@ -6,7 +6,10 @@ Keys of the JSON document:
   ``versions``, ``target``, ``block_length``, ``near_ties``: from the manifest.
 - ``models``: list of ``name``, ``kind``, ``layers`` and ``parameters`` (null where not stated).
 - ``prompts``: ``count``, ``by_category``, ``ended_by`` (eos, length), ``positions`` (tokens of text).
-- ``acceptance``: one entry a drafter, the target verifying: ``drafter``, ``starts``,
+- ``sampling``: null for greedy texts; else ``temperature`` and ``top_p``.
+- ``overlap``: of a sampled trace, one entry a pair: ``drafter``, ``verifier`` and ``positions``, a list
+  of ``position`` (from 1), ``drafts`` and ``overlap``, the chance that a drawn token is accepted.
+- ``acceptance``: of a greedy trace, one entry a drafter, the target verifying: ``drafter``, ``starts``,
   ``empty_share``, ``mean_accepted_run`` (tokens), ``uncut_share``, ``confidence_auroc`` and
   ``positions``, a list of ``position`` (from 1), ``drafts``, ``survival``, ``chances`` and
   ``conditional``; the two shares are objects of ``value``, ``low``, ``high`` (95%, Wilson).
@@ -45,17 +48,16 @@ def inspect(trace: Path, *, as_json: Annotated[bool, Parameter(name="--json", ne
     as_json
         Print one JSON document instead of tables.
     """
-    from simspec.compare.inspect_trace import inspect_trace
+    from simspec.compare.inspect_trace import inspect_tables
     from simspec.provenance import provenance
-    from simspec.traces.index import index_tables
+    from simspec.traces.index import outline
     from simspec.traces.reader import read_tables
 
     read = read_tables(trace)
-    indexed = index_tables(read)
-    found = inspect_trace(indexed, read.frame("along"))
+    found = inspect_tables(read)
     if as_json:
         command = ["inspect", trace.as_posix(), "--json"]
-        found["provenance"] = provenance(command, indexed.inputs)
+        found["provenance"] = provenance(command, outline(read).inputs)
         print(json.dumps(found, indent=2, allow_nan=False))
     else:
         # Names come from the trace: nothing in them is markup.
@@ -79,6 +81,8 @@ def _show(found: dict[str, Any], out: Console) -> None:
         ("block length", str(found["block_length"])),
         ("near ties", _pairs({k: f"{v:g}" for k, v in ties.items()}) or "not stated"),
     ]
+    if found["sampling"]:
+        facts.append(("sampled at", _pairs(found["sampling"]) + ": not for exact replay"))
     if synthetic:
         out.rule("SYNTHETIC TRACE", style="bold red")
     _table(out, "", ("", ""), facts, header=False)
@@ -98,6 +102,8 @@ def _show(found: dict[str, Any], out: Console) -> None:
     )
     for each in found["acceptance"]:
         _acceptance(out, each)
+    if found["overlap"]:
+        _overlap(out, found["overlap"])
     _table(
         out,
         "Similarity along the texts",
@@ -140,6 +146,18 @@ def _acceptance(out: Console, each: dict[str, Any]) -> None:
         f"empty blocks {each['empty_share']:.1%}; not cut {each['uncut_share']:.1%}; "
         f"confidence AUROC {'-' if area is None else f'{area:.3f}'}\n",
         soft_wrap=True,
+    )
+
+
+def _overlap(out: Console, pairs: list[dict[str, Any]]) -> None:
+    _table(
+        out,
+        "Mean chance that a drawn token is accepted (overlap), by place in the block from 1",
+        ("drafter", "verifier", "overlap"),
+        [
+            (p["drafter"], p["verifier"], "  ".join(f"{at['overlap']:.3f}" for at in p["positions"]))
+            for p in pairs
+        ],
     )
 
 

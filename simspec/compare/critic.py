@@ -37,6 +37,10 @@ COUNTS = (
 )
 
 
+# Draws of fewer groups than this say nothing of how times vary: no interval is given.
+FEWEST_GROUPS = 5
+
+
 @dataclass(frozen=True)
 class Rejection:
     """What the intermediates cut off one block.
@@ -80,7 +84,8 @@ def summarise(groups: Sequence[dict[str, Any]], draws: int, seed: int) -> dict[s
     Returns:
         ``configurations.<name>`` = totals, rates with 95% intervals over draws of requests, and
         ``batches.<B>``: seconds a token and the ratio of times to the same chain without its middle
-        (paired: draws are of groups, each of which ran every configuration one after another).
+        (paired: draws are of groups, each of which ran every configuration one after another; no
+        interval with fewer than :data:`FEWEST_GROUPS` groups).
     """
     names = list(groups[0]["runs"])
     table = {
@@ -118,6 +123,9 @@ def _times(groups: Sequence[dict[str, Any]], name: str, draws: int, seed: int) -
             seconds = np.array([g["runs"][which]["seconds"] for g in mine])
             return seconds, np.array([sum(g["runs"][which]["tokens"]) for g in mine], dtype=np.float64)
 
+        enough = len(mine) >= FEWEST_GROUPS
+        if not enough:
+            picks = picks[:0]
         seconds, tokens = per_token(name)
         entry = {
             "groups": len(mine),
@@ -130,8 +138,7 @@ def _times(groups: Sequence[dict[str, Any]], name: str, draws: int, seed: int) -
             drawn = (seconds[picks].sum(1) / tokens[picks].sum(1)) / (
                 theirs[picks].sum(1) / their_tokens[picks].sum(1)
             )
-            # One group has no spread to draw from.
-            entry[label] = estimate(float(value), drawn if len(mine) > 1 else drawn[:0]).as_json()
+            entry[label] = estimate(float(value), drawn if enough else drawn[:0]).as_json()
         out[str(batch)] = entry
     return out
 

@@ -16,15 +16,28 @@ from simspec.compare.inspection import (
     table_errors,
     width_curves,
 )
+from simspec.compare.sampled import mean_overlap
 from simspec.errors import BadInput
-from simspec.traces.index import Trace
+from simspec.traces.index import Trace, index_tables, outline
+from simspec.traces.invariants import Tables
+
+
+def inspect_tables(read: Tables) -> dict[str, Any]:
+    """All figures and doubts of a trace, greedy or sampled; keys as for :func:`inspect_trace`."""
+    along, drawn = read.frame("along"), read.manifest.sampling
+    if drawn is None:
+        return inspect_trace(index_tables(read), along)
+    return inspect_trace(outline(read), along) | {
+        "sampling": {"temperature": drawn.temperature, "top_p": drawn.top_p},
+        "overlap": mean_overlap(read),
+    }
 
 
 def inspect_trace(trace: Trace, along: pd.DataFrame) -> dict[str, Any]:
     """All figures and doubts of a trace as plain values that JSON can hold.
 
     Args:
-        trace: the indexed trace.
+        trace: the indexed trace, or the outline of a sampled one.
         along: its table ``along``.
 
     Returns:
@@ -70,6 +83,8 @@ def inspect_trace(trace: Trace, along: pd.DataFrame) -> dict[str, Any]:
             "positions": len(trace.tokens),
         },
         "block_length": manifest.block_length,
+        "sampling": None,
+        "overlap": [],
         "near_ties": manifest.near_ties,
         "acceptance": [asdict(a) for a in accepted],
         "pairs": [asdict(p) for p in pair_similarities(trace)],

@@ -84,6 +84,7 @@ def run_critic(
     shards = out.with_name(out.name + ".partial")
     shards.mkdir(parents=True, exist_ok=True)
     models = load_models(recipe, recipe_path.parent)
+    models.check_behaviour()
     prompts = [encode_prompt(models, recipe, t)[0].cpu().numpy().astype(np.int32) for t in texts[:wanted]]
     groups: list[dict[str, Any]] = []
     at = 0

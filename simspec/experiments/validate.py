@@ -115,6 +115,7 @@ def validate(
             hint="validation decodes the recorded prompts again and needs the same models",
         )
     models = load_models(recipe, recipe_path.parent)
+    models.check_behaviour()
     rows, known, fresh = _prompts(trace, models, recipe, recipe_path.parent, settings)
     most_prompts = max(count for _, count in settings.prompts)
     spare = known[most_prompts:][-2:]

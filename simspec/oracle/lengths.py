@@ -78,9 +78,9 @@ def least_seconds(trace: Trace, chain: Chain, cost: CostModel) -> Floats:
 
     Dynamic programming over (start position, tokens that the drafter lags by), over every
     length 0..D and over one drafting forward more than is needed for what is submitted (which
-    can spare the drafter a wider one in the next cycle). No length rule can beat it on this pair of models, given
-    what was recorded; drafting still more only adds forwards. A look-up may be asked for more
-    than is submitted: the cheapest way of asking is taken.
+    can spare the drafter a wider one in the next cycle). No length rule can beat it on this pair
+    of models, given what was recorded; drafting still more only adds forwards. A look-up may be
+    asked for more than is submitted: the cheapest way of asking is taken.
     """
     drafter = _drafter(chain)
     index = trace.drafters[drafter]

@@ -50,10 +50,12 @@ def record(recipe_path: Path, folder: Path, command: list[str], progress: Progre
     if folder.exists():
         raise BadInput("exists", where=folder, hint="a recording is never overwritten: move it away")
     texts = choose_prompts(recipe, recipe_path.parent)
-    shards = Shards(folder.with_name(folder.name + ".partial"), recipe_hash, TRACE_TABLES, progress)
     models = load_models(recipe, recipe_path.parent)
+    models.check_behaviour()
     budget = Budget(say=progress)
     prompts = [encode_prompt(models, recipe, text) for text in texts]
+    # Only now: what was refused above leaves nothing behind that a mended recipe would stumble over.
+    shards = Shards(folder.with_name(folder.name + ".partial"), recipe_hash, TRACE_TABLES, progress)
 
     for index, (text, prompt) in enumerate(zip(texts, prompts, strict=True)):
         shards.make(

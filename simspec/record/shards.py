@@ -42,9 +42,12 @@ def going_on(folder: Path, doing: str) -> Iterator[None]:
         ) from error
 
 
+def _finished(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_dir() and p.suffix != ".writing")
+
+
 def _kept(folder: Path) -> str:
-    found = sum(p.is_dir() and not p.name.endswith(".writing") for p in folder.iterdir())
-    return f"{found} finished pieces are kept there, and the same command goes on from them"
+    return f"{len(_finished(folder))} finished pieces are kept there, and the same command goes on from them"
 
 
 class Shards:
@@ -112,13 +115,10 @@ class Shards:
         if self.progress:
             self.progress(line)
 
-    def _folders(self) -> list[Path]:
-        return sorted(p for p in self.folder.iterdir() if p.is_dir())
-
     def tables(self) -> dict[str, pa.Table]:
         """All pieces put together, in the order of their names."""
         parts: dict[str, list[pa.Table]] = {t.name: [] for t in self.known}
-        for path in (p for shard in self._folders() for p in sorted(shard.glob("*.parquet"))):
+        for path in (p for shard in _finished(self.folder) for p in sorted(shard.glob("*.parquet"))):
             parts[path.stem].append(pq.read_table(path))
         return {
             t.name: pa.concat_tables(parts[t.name]) if parts[t.name] else t.schema.empty_table()
@@ -127,7 +127,7 @@ class Shards:
 
     def seconds(self) -> dict[str, float]:
         """What each piece took to build, by its name."""
-        return {shard.name: float((shard / "seconds").read_text()) for shard in self._folders()}
+        return {shard.name: float((shard / "seconds").read_text()) for shard in _finished(self.folder)}
 
     def remove(self) -> None:
         """Delete all pieces, once what they make up is written."""

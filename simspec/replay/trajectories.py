@@ -131,7 +131,8 @@ def forwards(drafted: Counts, at_once: int) -> Counts:
 
 def drafts_read(drafted: Ints, at_once: int) -> Ints:
     """Drafts that the drafter has read itself: all but what its last forward gave."""
-    return np.maximum(forwards(drafted, at_once) - 1, 0) * at_once
+    read: Ints = np.maximum(forwards(drafted, at_once) - 1, 0) * at_once
+    return read
 
 
 def first_width(lag: Counts, at_once: int) -> Counts:

@@ -69,10 +69,13 @@ def test_the_critics_summary_pools_requests_and_pairs_times():
     assert entry["wrong_share_of_rejections"]["value"] == pytest.approx(1 / 4)
     assert entry["wrong_share_of_decided_rejections"]["value"] == pytest.approx(1 / 3)
     batch = entry["batches"]["2"]
-    # (3 + 6) seconds over (2 + 4), the same tokens; every draw of groups gives the same ratio.
-    assert batch["time_over_pair"] == pytest.approx({"value": 1.5, "low": 1.5, "high": 1.5})
+    # (3 + 6) seconds over (2 + 4), the same tokens. Two groups are too few for an interval.
+    assert batch["time_over_pair"] == {"value": pytest.approx(1.5), "low": None, "high": None}
     assert batch["time_over_target"]["value"] == pytest.approx(0.75)
     assert batch["seconds_per_token"]["value"] == pytest.approx(9 / 20)
+    # Every draw of more groups gives the same ratio.
+    more = critic_summary(groups * 3, 50, 0)["configurations"]["funnel-truncate"]["batches"]["2"]
+    assert more["time_over_pair"] == pytest.approx({"value": 1.5, "low": 1.5, "high": 1.5})
 
 
 def compared(measured: float, predicted: float, *, equal: bool | None = True, batch: int = 1) -> Compared:
