@@ -118,7 +118,8 @@ def _from_everywhere(
             rows.add_block(drafter, start, tokens, words)
         filled = [(t, *draft) for t, draft in zip(some, drafts, strict=True) if len(draft[0])]
         for verifier, seen in scene.along.items():
-            _verdicts(scene, rows, drafter, verifier, seen, filled)
+            if verifier != drafter:
+                _verdicts(scene, rows, drafter, verifier, seen, filled)
 
     _in_portions(range(len(scene.text)), scene, rows, write)
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from simspec.record.budget import Budget
-from simspec.record.models import crop, forward
+from simspec.record.models import forward
 from simspec.record.observe import Along, Ints, Read, words_after
 
 
@@ -59,7 +59,7 @@ def read_branches(along: Along, branches: Sequence[Branch], budget: Budget) -> I
         try:
             read = _read_group(along, group)
         except (RuntimeError, MemoryError) as error:
-            crop(along.cache, along.slots)
+            along.forget()
             budget.shrink(error, size if end - at > 1 else 0)
             continue
         first = 0
@@ -109,7 +109,7 @@ def _read_group(along: Along, group: Sequence[Branch]) -> Read:
         along.cache,
         torch.as_tensor(mask, device=device)[None, None],
     )[0]
-    crop(along.cache, along.slots)
+    along.forget()
     return words_after(logits, along.sampling)
 
 

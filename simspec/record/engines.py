@@ -103,7 +103,9 @@ def compare_engines(
                 whole = ours.seconds["prompts"] + ours.seconds["total"]
                 ratios.append(whole / (timed.ended - timed.begun))
             steps = list(
-                _steps(ours, prompt) if engine.drafter else _lookup_steps(prompt, text, models.eos_ids)
+                _steps(ours, prompt)
+                if engine.drafter
+                else _lookup_steps(prompt, text, models.eos_ids, output_tokens)
             )
             matches.append(bool(np.array_equal(timed.text, text)))
             real = [n for is_target, n, *_ in timed.forwards if is_target][1:]
@@ -158,12 +160,17 @@ def _steps(ours: Decoded, prompt: Tokens) -> Iterator[Step]:
         yield Step(drafts, c.width, len(prompt) - 1 + c.position, c.emitted)
 
 
-def _lookup_steps(prompt: Tokens, text: Tokens, eos_tokens: Sequence[int]) -> Iterator[Step]:
-    """Its prompt lookup: the first place, from the left, of the longest ending of at most two tokens."""
+def _lookup_steps(
+    prompt: Tokens, text: Tokens, eos_tokens: Sequence[int], output_tokens: int
+) -> Iterator[Step]:
+    """Its prompt lookup: the first place, from the left, of the longest ending of at most two tokens.
+
+    It looks up nothing for the last token that may be written, and otherwise drafts past the end.
+    """
     at = 0
     while at < len(text):
         seen = np.concatenate([prompt, text[:at]])
-        block = _first_match(seen)[: len(text) - at - 1] if at < len(text) - 1 else seen[:0]
+        block = _first_match(seen) if at < output_tokens - 1 else seen[:0]
         ends = np.flatnonzero(np.isin(block, eos_tokens))
         block = block[: int(ends[0])] if len(ends) else block
         emitted = accepted_prefix(block, text[at:]) + 1

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import DynamicCache
 
-from simspec.record.models import crop, forward
+from simspec.record.models import forward
 from simspec.record.words import adjusted
 from simspec.speculation.sampling import Sampling
 from simspec.speculation.verify import draw
@@ -60,6 +60,13 @@ class Along:
     prompt_tokens: int
     slots: int
     sampling: Sampling | None = None
+
+    def forget(self) -> None:
+        """Drop from the cache what was read since, also when a forward broke off between two layers."""
+        for layer in self.cache.layers:
+            surplus = layer.get_seq_length() - self.slots
+            if surplus > 0:
+                layer.crop(-surplus)
 
     def part(self, begin: int, end: int) -> Read:
         """Its words at positions ``begin .. end - 1`` of the text."""
@@ -217,5 +224,5 @@ def roll_out(along: Along, starts: NDArray[np.int64], length: int, luck: Floats 
             tokens.append(choose(chosen_from, None if luck is None else luck[:, depth]))
         stacked = torch.stack(log_probs, 1), torch.stack(margin, 1)
     finally:
-        crop(along.cache, along.slots)
+        along.forget()
     return Rollouts(starts, np.stack(tokens, 1), *stacked)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from simspec.calibration.forwards import cells, time_cell, timed_networks
+from simspec.calibration.forwards import Timed, cells, time_cell, timed_networks
 from simspec.errors import BadInput
 from simspec.provenance import machine, versions
 from simspec.record.budget import Budget
@@ -67,6 +67,8 @@ def record(recipe_path: Path, folder: Path, command: list[str], progress: Progre
         )
     if recipe.latency:
         timed = timed_networks(models, recipe)
+        # Masked places are tokens like others: a block's forward is timed as one of as many tokens.
+        timed += [Timed(name, recipe.dtype, kind.network) for name, kind in models.blocks.items()]
         for context, batch in cells(recipe.latency):
             shards.make(
                 f"latency-{context:05d}-{batch:04d}",

@@ -67,9 +67,7 @@ def test_a_lone_request_pays_for_the_forwards_of_a_plain_loop(
         assert found[p] == pytest.approx(total, rel=1e-9)
 
 
-@given(
-    settings_of(output_tokens=(4, 14), block_length=(3, 6)), st.integers(2, 4), st.integers(0, 2**32 - 1)
-)
+@given(settings_of(output_tokens=(4, 14), block_length=(3, 6)), st.integers(2, 4), st.integers(0, 2**32 - 1))
 @settings(max_examples=15, deadline=None)
 def test_nothing_beats_the_least_time(setting: Setting, block: int, seed: int) -> None:
     trace = trace_of(setting, block)

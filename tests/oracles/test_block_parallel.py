@@ -44,7 +44,8 @@ def made(tmp_path_factory):
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     folder = recorded.networks(tmp_path_factory.mktemp("tiny"))
-    path = recorded.recipe(folder)
+    grid = "batches = [1, 2], new_tokens = [1, 4, 8], contexts = [8], repetitions = 1"
+    path = recorded.recipe(folder, more=f"latency = {{ {grid} }}")
     record(path, folder / "trace", ["test"])
     recipe = read_recipe(path)[0]
     models = load_models(recipe, folder)
@@ -186,6 +187,26 @@ def test_the_target_as_its_own_block_drafter_overlaps_wholly_at_the_first_place(
     assert np.allclose(first, 1.0, atol=1e-3)
     second = [r["overlap"][1] for r in _rows(made, "verdicts", "full", "near").values()]
     assert np.mean(second) < 0.999
+
+
+def test_block_parallel_drafters_are_ranked_and_studied(made):
+    """They draft and never verify, and no rule beats the bound."""
+    from simspec.compare.costs import open_cost
+    from simspec.compare.lengths import LengthSettings, study_lengths
+    from simspec.compare.rank import RankSettings, rank
+
+    trace = made[0]
+    cost = open_cost(trace, "float32")
+    (ranking,) = rank(trace, [cost], RankSettings(batches=(1, 2), lengths=(2, 5), draws=3))
+    chains = {chain for chain, _ in ranking.candidates}
+    assert Chain(("causal", "target")) in chains
+    assert Chain(("full", "near", "target"), "funnel-replace") in chains
+    assert not any({"causal", "full"} & set(chain.levels[1:]) for chain in chains)
+    assert all(np.isfinite(b.replayed).all() for b in ranking.batches)
+    study = study_lengths(trace, "full", cost, LengthSettings(batch=1, draws=3))
+    assert study.bound is not None
+    for name, result in study.rules.items():
+        assert result.seconds_per_token[0] >= study.bound[0] * (1 - 1e-9), name
 
 
 def _rows(made, table, drafter, verifier=None):

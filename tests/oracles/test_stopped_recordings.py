@@ -142,11 +142,19 @@ def test_fewer_tokens_are_read_at_once_when_memory_runs_out(whole, tmp_path, mon
     path, _ = whole
     original, widths = branches.forward, []
 
+    def stop(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
     def narrow(network, tokens, *rest):
-        if tokens.shape[1] > 40:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        widths.append(tokens.shape[1])
-        return original(network, tokens, *rest)
+        if tokens.shape[1] <= 40:
+            widths.append(tokens.shape[1])
+            return original(network, tokens, *rest)
+        # Between two layers: one's cache holds the new tokens, the other's does not.
+        hook = network.model.layers[1].register_forward_pre_hook(stop)
+        try:
+            return original(network, tokens, *rest)
+        finally:
+            hook.remove()
 
     monkeypatch.setattr(branches, "forward", narrow)
     late = RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9")
