@@ -82,7 +82,7 @@ class LoadedModels:
             raise BadInput(
                 f"for latency only: {'; '.join(self.latency_only)}",
                 where="models",
-                hint="leave out the prompts, or name models with weights of their own",
+                hint="to time them: simspec calibrate",
             )
 
 

@@ -63,7 +63,8 @@ class Along:
 
     def forget(self) -> None:
         """Drop from the cache what was read since, also when a forward broke off between two layers."""
-        for layer in self.cache.layers:
+        layers: list[Any] = list(self.cache.layers)
+        for layer in layers:
             surplus = layer.get_seq_length() - self.slots
             if surplus > 0:
                 layer.crop(-surplus)
