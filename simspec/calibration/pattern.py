@@ -21,7 +21,6 @@ from simspec.speculation.verify import Tokens
 from simspec.streams import stream
 from simspec.tables import LATENCY
 
-
 # Rows of a batch are up to so many tokens, less one, shorter than the longest.
 UNLIKE = 3
 

@@ -63,7 +63,11 @@ class PerTokenLinear(torch.nn.Module):
         weight = linear.weight.detach().float()
         scale = weight.abs().amax(1).clamp_min(_LEAST) / 127
         # Held as (inputs, outputs): torch's kernel is quicker so from two rows on.
-        self.register_buffer("weight", (weight / scale[:, None]).round().to(torch.int8).t().contiguous())
+        # Copied into fresh storage: a single input or output leaves strides that torch calls contiguous
+        # and its integer kernel misreads.
+        held = torch.empty(weight.shape[::-1], dtype=torch.int8, device=weight.device)
+        held.copy_((weight / scale[:, None]).round().t())
+        self.register_buffer("weight", held)
         self.register_buffer("scale", scale)
         bias = getattr(linear, "bias", None)  # torch's own types forget that there may be none
         self.register_buffer("bias", None if bias is None else bias.detach().float())

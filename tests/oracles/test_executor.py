@@ -35,7 +35,7 @@ def shaken(network, scale: float, seed: int):
     return moved
 
 
-def tiny_models(vocabulary: int = 32, eos: tuple[int, ...] = (7,)):
+def tiny_models(vocabulary: int = 32, eos: tuple[int, ...] = (7,), far: float = 0.03):
     from simspec.record.models import BlockParallel, LoadedModels
     from simspec.speculation.drafters import PromptLookup
 
@@ -47,7 +47,7 @@ def tiny_models(vocabulary: int = 32, eos: tuple[int, ...] = (7,)):
         networks={
             "target": target,
             "near": shaken(target, 0.01, 1),
-            "far": shaken(target, 0.03, 2),
+            "far": shaken(target, far, 2),
         },
         lookups={"ngram": PromptLookup(3, 1)},
         blocks={
@@ -248,7 +248,8 @@ def test_sampled_texts_follow_the_targets_distribution(schedule, sampling):
     from simspec.record.executor import decode
 
     vocabulary, length = 5, 3
-    models = tiny_models(vocabulary, eos=())
+    # A first drafter that is far off indeed: what it is weighed against must matter.
+    models = tiny_models(vocabulary, eos=(), far=0.1)
     prompt = np.array([1, 2, 1, 2, 1], dtype=np.int32)
     every, truth = exact_distribution(models.networks["target"], prompt, vocabulary, length, sampling)
     assert truth.sum() == pytest.approx(1.0, abs=1e-6)

@@ -179,7 +179,7 @@ def test_replay_equals_a_real_run(recorded, chain, rule):
         (Chain(("ngram", "skip-10", "skip-2", "target"), "funnel-truncate"), Static(5)),
         (Chain(("ngram", "skip-10", "skip-2", "target"), "funnel-replace"), Static(5)),
     ],
-    ids=str,
+    ids=lambda value: f"{value} {getattr(value, 'semantics', '')}",
 )
 def test_chains_that_replay_does_not_know_keep_the_targets_text(recorded, chain, rule, batch):
     """The recorded text is transformers' own greedy text (below); places where it is left must be ties."""
