@@ -110,11 +110,12 @@ def validation_parts(found: dict[str, Any], figures: Path) -> Iterator[Picture |
         f"are 5% off. {said}",
     )
     if found["engines"]:
+        where = found.get("engines_note") or said
         engines_header = ["engine", "prompts", "measured s", "simulated s", "error %"]
         engines_header += ["share outside forwards %", "our time over theirs"]
         yield Grid(
             "Engines that simspec does not contain: transformers' own generation, after its first cycle. Its "
-            f"time a cycle and a drafted token is fitted on other prompts. {said}",
+            f"time a cycle and a drafted token is fitted on other prompts. {where}",
             engines_header,
             [
                 [
