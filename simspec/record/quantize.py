@@ -61,23 +61,30 @@ class PerTokenLinear(torch.nn.Module):
     def __init__(self, linear: torch.nn.Linear) -> None:
         super().__init__()
         weight = linear.weight.detach().float()
-        scale = weight.abs().amax(1).clamp_min(_LEAST) / 127
-        # Held as (inputs, outputs): torch's kernel is quicker so from two rows on.
-        # Copied into fresh storage: a single input or output leaves strides that torch calls contiguous
-        # and its integer kernel misreads.
-        held = torch.empty(weight.shape[::-1], dtype=torch.int8, device=weight.device)
-        held.copy_((weight / scale[:, None]).round().t())
-        self.register_buffer("weight", held)
-        self.register_buffer("scale", scale)
+        largest = weight.abs().amax(1).clamp_min(_LEAST)
+        whole = (weight / largest[:, None]).mul_(127).round_()
+        # Shape (inputs, outputs), an output's weights side by side: for one row more than twice as quick.
+        plain = min(whole.shape) > 1
+        self.register_buffer("weight", _laid_out(whole).t() if plain else _laid_out(whole.t()))
+        self.register_buffer("scale", largest / 127**2)  # a row's own largest is the other factor
         bias = getattr(linear, "bias", None)  # torch's own types forget that there may be none
         self.register_buffer("bias", None if bias is None else bias.detach().float())
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """Shape (..., inputs) to (..., outputs), both float32."""
         rows = values.reshape(-1, values.shape[-1])
-        scale = rows.abs().amax(1, keepdim=True).clamp_min(_LEAST) / 127
-        sums = torch._int_mm((rows / scale).round().to(torch.int8), self.weight)
-        made = sums.to(torch.float32).mul_(self.scale).mul_(scale)
+        largest = torch.linalg.vector_norm(rows, torch.inf, 1, keepdim=True).clamp_min_(_LEAST)
+        whole = _laid_out((rows / largest).mul_(127).round_())
+        made = (torch._int_mm(whole, self.weight) * self.scale).mul_(largest)
         if self.bias is not None:
             made += self.bias
         return made.reshape(*values.shape[:-1], made.shape[-1])
+
+
+def _laid_out(values: torch.Tensor) -> torch.Tensor:
+    """As int8, in fresh storage, row by row.
+
+    ``contiguous()`` would not do: where a matrix has one row or one column it may leave strides
+    that torch's integer kernel misreads.
+    """
+    return torch.empty_like(values, dtype=torch.int8, memory_format=torch.contiguous_format).copy_(values)

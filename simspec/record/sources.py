@@ -169,7 +169,7 @@ def _from_hub(name: str, source: str, field: str, revision: str, code: bool) -> 
     where = f"{field} = {source!r}"
     if not _HUB.fullmatch(name):
         raise BadInput("is no name of a hub model", where=where, allowed="hub:ORG/NAME")
-    # Comes with transformers. Asked here, once, rather than by transformers, which tries each of
+    # Asked here, once, rather than by transformers, which tries each of
     # its files again and again for a minute when there is no way to the hub.
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError

@@ -43,6 +43,9 @@ def test_rows_do_not_see_each_other(inputs, outputs, rows, bias, seed, data):
     assert torch.equal(layer(values[some]), whole[some])
     assert torch.equal(torch.cat([layer(row[None]) for row in values]), whole)
     assert torch.equal(layer(values[None, :, None]), whole[None, :, None])
+    # However the rows lie in memory.
+    assert torch.equal(layer(values.t().contiguous().t()), whole)
+    assert torch.equal(torch.cat([layer(row[:, None].clone().t()) for row in values]), whole)
 
 
 @given(SIZES, SIZES, st.integers(1, 6), st.booleans(), st.integers(0, 2**32 - 1))
@@ -52,11 +55,13 @@ def test_the_sums_are_those_of_whole_numbers(inputs, outputs, rows, bias, seed):
 
     linear, values = layer_and_rows(inputs, outputs, rows, bias, seed)
     weight, x = linear.weight.detach().numpy(), values.numpy()
-    least = np.float32(1e-30)
-    weight_scale = np.maximum(np.abs(weight).max(1), least) / np.float32(127)
-    scale = np.maximum(np.abs(x).max(1, keepdims=True), least) / np.float32(127)
-    sums = np.rint(x / scale).astype(np.int64) @ np.rint(weight / weight_scale[:, None]).astype(np.int64).T
-    expected = sums.astype(np.float32) * weight_scale * scale
+    least, top = np.float32(1e-30), np.float32(127)
+    weight_largest = np.maximum(np.abs(weight).max(1, keepdims=True), least)
+    largest = np.maximum(np.abs(x).max(1, keepdims=True), least)
+    rounded = np.rint(x / largest * top).astype(np.int64)
+    weight_rounded = np.rint(weight / weight_largest * top).astype(np.int64)
+    assert max(np.abs(rounded).max(), np.abs(weight_rounded).max()) <= 127
+    expected = (rounded @ weight_rounded.T).astype(np.float32) * (weight_largest.T / top**2) * largest
     if bias:
         expected = expected + linear.bias.detach().numpy()
     assert (PerTokenLinear(linear)(values).numpy() == expected).all()
