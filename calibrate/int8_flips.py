@@ -19,24 +19,32 @@ from simspec.record.models import load_models
 from simspec.record.recipe import Recipe, TargetRecipe
 
 WIDTHS, BATCHES = (2, 4, 8, 16), (2, 4, 8)
+FLOAT32_ATTENTION = "int8-per-token, attention summed in float32"
 SHAPES = [(1, width) for width in WIDTHS] + [(batch, 1) for batch in BATCHES]
 
 
 def main(source: str, steps: int, threads: int, out: Path | None) -> None:
     results = []
     texts, words = [], None
-    for dtype in ("float32", "int8-dynamic", "int8-per-token"):
+    for kind in ("float32", "int8-dynamic", "int8-per-token", FLOAT32_ATTENTION):
         recipe = Recipe(
-            name="flips", target=TargetRecipe(source), drafters=(), prompts=(), threads=threads, dtype=dtype
+            name="flips",
+            target=TargetRecipe(source),
+            drafters=(),
+            prompts=(),
+            threads=threads,
+            dtype=kind.partition(",")[0],
         )
         models = load_models(recipe)
         network = models.networks["target"]
+        if kind == FLOAT32_ATTENTION:
+            network.set_attn_implementation("sdpa")
         if not texts:
             texts = greedy_texts(network, models.tokenizer, steps)
         own = greedy_tokens(network, texts, steps)
         words = own if words is None else words
         agreed = float((own == words).mean())
-        print(f"{dtype}: {len(texts)} texts of {len(texts[0])} tokens; {agreed:.1%} of words as in float32")
+        print(f"{kind}: {len(texts)} texts of {len(texts[0])} tokens; {agreed:.1%} of words as in float32")
         print(f"  {'rows':>4} {'width':>5} {'flipped':>12} {'worst margin':>12} {'largest change':>14}")
         for found in measure_flips(network, texts, steps, SHAPES):
             share = f"{found.flipped}/{found.positions}"
@@ -44,13 +52,12 @@ def main(source: str, steps: int, threads: int, out: Path | None) -> None:
                 f"  {found.rows:>4} {found.width:>5} {share:>12} {found.worst_margin:>12.3g} "
                 f"{found.largest_change:>14.3g}"
             )
-            results.append({"dtype": dtype, "agrees_with_float32": agreed, **msgspec.to_builtins(found)})
+            results.append({"kind": kind, "agrees_with_float32": agreed, **msgspec.to_builtins(found)})
     if out:
-        threads = torch.get_num_threads()
         about = {
             "source": source,
             "steps": steps,
-            "threads": threads,
+            "threads": torch.get_num_threads(),
             "units": "margins and changes in logits",
         }
         out.write_text(json.dumps({**about, "results": results}, indent=2) + "\n")
