@@ -29,6 +29,7 @@ app.command("simspec.cli.inspect:inspect")
 app.command("simspec.cli.rank:rank")
 app.command("simspec.cli.lengths:lengths")
 app.command("simspec.cli.roofline:roofline")
+app.command("simspec.cli.check:check")
 app.command("simspec.cli.report:report")
 
 

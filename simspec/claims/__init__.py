@@ -1,0 +1,1 @@
+"""Falsifiable statements about speculative decoding, each with the rule that decides it."""

@@ -1,0 +1,279 @@
+"""Acceptance and similarity: what one number says about another (S1, S2, S8, S8b).
+
+p = target's distribution, q = draft's; alpha_ij = sum min(p_i, p_j) = 1 - TV(p_i, p_j).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+
+from hypothesis import strategies as st
+
+from simspec.claims.base import UNMET, Claim, Outcome, Plot, Statement, against
+from simspec.claims.plain import number, shown
+from simspec.strategies.distributions import (
+    Distribution,
+    all_distributions,
+    argmax,
+    distributions,
+    normalised,
+    overlap,
+    total_variation,
+)
+
+Pair = tuple[Distribution, Distribution]
+Triple = tuple[Distribution, Distribution, Distribution]
+
+
+def _alike(count: int) -> st.SearchStrategy[tuple[Distribution, ...]]:
+    """``count`` distributions over one vocabulary."""
+    return st.integers(2, 4).flatmap(lambda n: st.tuples(*[distributions(n)] * count))
+
+
+def _pairs(level: int) -> Iterator[Pair]:
+    for size, parts in ((2, 6 + 4 * level), (3, 3 + level)):
+        yield from product(all_distributions(size, parts), repeat=2)
+
+
+def _triples(level: int) -> Iterator[Triple]:
+    for size, parts in ((2, 5 + 2 * level), (3, 2 + level)):
+        yield from product(all_distributions(size, parts), repeat=3)
+
+
+OVER_PAIRS = "all pairs over 2 and 3 tokens with small denominators; random pairs over 2 to 4 tokens"
+OVER_TRIPLES = "all triples over 2 and 3 tokens with small denominators; random triples over 2 to 4 tokens"
+
+
+# S1
+
+
+def sampled_acceptance(p: Distribution, q: Distribution) -> Fraction:
+    """sum q(x) min(1, p(x) / q(x)): draw x from q, let it through with that chance (2211.17192)."""
+    return sum((b * min(Fraction(1), a / b) for a, b in zip(p, q, strict=True) if b), Fraction(0))
+
+
+def _same_number(pair: Pair) -> Outcome:
+    p, q = pair
+    acceptance, similar = sampled_acceptance(p, q), 1 - total_variation(p, q)
+    if acceptance == similar == overlap(p, q):
+        return None
+    return against(f"acceptance {number(acceptance)}", f"1 - TV {number(similar)}")
+
+
+def _same_as_dot(pair: Pair) -> Outcome:
+    p, q = pair
+    acceptance, dot = sampled_acceptance(p, q), sum(a * b for a, b in zip(p, q, strict=True))
+    return (
+        None if acceptance == dot else against(f"acceptance {number(acceptance)}", f"sum p q {number(dot)}")
+    )
+
+
+S1_STATEMENT = Statement(
+    words="Under speculative sampling a drafted token is accepted with probability 1 - TV(p, q)",
+    formula="sum_x q(x) min(1, p(x)/q(x)) = sum_x min(p(x), q(x)) = 1 - TV(p, q)",
+    rule=_same_number,
+    over=OVER_PAIRS,
+    domain=_alike(2),
+    every=_pairs,
+)
+S1 = Claim(
+    id="S1",
+    source="SpecRouter (2505.07680) Eq. 2; Leviathan et al. (2211.17192)",
+    statement=S1_STATEMENT,
+    expected="holds",
+    because=(
+        "q min(1, p/q) = min(p, q) wherever q > 0, and both are 0 elsewhere. The sum of |p - q| is "
+        "2 - 2 sum min(p, q), since p and q each sum to 1."
+    ),
+    broken=(
+        S1_STATEMENT.but(
+            "The probability is that of two independent draws being equal, sum p q", _same_as_dot
+        ),
+    ),
+)
+
+# S2
+
+
+def _greedy(pair: Pair) -> Outcome:
+    p, q = pair
+    accepted, similar = Fraction(int(argmax(p) == argmax(q))), 1 - total_variation(p, q)
+    if accepted == similar:
+        return None
+    return against(
+        f"p = {shown(p)}, q = {shown(q)}",
+        f"1 - TV = {number(similar)}",
+        f"the most probable tokens are {argmax(p)} and {argmax(q)}: greedy decoding accepts with {accepted}",
+    )
+
+
+def _margin(pair: Pair) -> Outcome:
+    p, q = pair
+    top, second = sorted(p, reverse=True)[:2]
+    if top - second <= 2 * total_variation(p, q):
+        return UNMET
+    if argmax(p) == argmax(q):
+        return None
+    return against(f"margin {number(top - second)}, 2 TV {number(2 * total_variation(p, q))}")
+
+
+def _two_distributions(pair: Pair) -> Plot:
+    p, q = pair
+    return Plot(
+        "The two distributions",
+        "bars",
+        "token",
+        "probability",
+        tuple(str(t) for t in range(len(p))),
+        {"p (target)": tuple(map(float, p)), "q (draft)": tuple(map(float, q))},
+    )
+
+
+S2 = Claim(
+    id="S2",
+    source="SpecRouter (2505.07680) Eq. 2, 5 and 6 applied to greedy decoding",
+    statement=Statement(
+        words="1 - TV(p, q) is also the acceptance probability under greedy decoding",
+        formula="[argmax p = argmax q] = 1 - TV(p, q)",
+        rule=_greedy,
+        over=OVER_PAIRS,
+        domain=_alike(2),
+        every=_pairs,
+    ),
+    expected="refuted",
+    because=(
+        "Greedy acceptance is 0 or 1 and sees only which token is first. Distributions arbitrarily close to "
+        "one another may put different tokens first (TV near 0, always refused), and ones that share only "
+        "their first token by a hair have TV near 1 and are always accepted."
+    ),
+    pinned=(normalised((1, 0)), normalised((1, 1))),
+    repaired=Statement(
+        words=(
+            "If the target's first token leads its second by more than 2 TV(p, q), greedy decoding accepts: "
+            "similarity certifies agreement, it does not measure it"
+        ),
+        formula="p_(1) - p_(2) > 2 TV(p, q)  =>  argmax p = argmax q",
+        rule=_margin,
+        over=OVER_PAIRS,
+        domain=_alike(2),
+        every=_pairs,
+    ),
+    plot=_two_distributions,
+)
+
+
+def _near_but_different(pair: Pair) -> Outcome:
+    """S2 in its two directions: a rule that thresholds TV."""
+    p, q = pair
+    similar = 1 - total_variation(p, q)
+    if similar < Fraction(9, 10):
+        return UNMET
+    if argmax(p) == argmax(q):
+        return None
+    return against(
+        f"p = {shown(p)}, q = {shown(q)}", f"1 - TV = {number(similar)}, yet different first tokens"
+    )
+
+
+S2B = Claim(
+    id="S2b",
+    source="a reading of SpecRouter (2505.07680) Eq. 6: a threshold on similarity",
+    statement=Statement(
+        words="Models whose similarity is at least .9 have the same greedy token",
+        formula="1 - TV(p, q) >= 9/10  =>  argmax p = argmax q",
+        rule=_near_but_different,
+        over=OVER_PAIRS,
+        domain=_alike(2),
+    ),
+    expected="refuted",
+    because="A tie broken by a tenth is enough: no threshold below 1 is safe without the margin of S2.",
+    pinned=(normalised((1, 1)), normalised((9, 11))),
+    repaired=S2.repaired,
+    plot=_two_distributions,
+)
+
+# S8, S8b
+
+
+def _alphas(triple: Triple) -> tuple[Fraction, Fraction, Fraction]:
+    first, second, third = triple
+    return overlap(first, second), overlap(second, third), overlap(first, third)
+
+
+def _at_least(triple: Triple) -> Outcome:
+    a12, a23, a13 = _alphas(triple)
+    return None if a13 >= a12 + a23 - 1 else against(f"{a13} < {a12} + {a23} - 1")
+
+
+def _product(triple: Triple) -> Outcome:
+    a12, a23, a13 = _alphas(triple)
+    if a13 == a12 * a23:
+        return None
+    sign = "<" if a13 < a12 * a23 else ">"
+    return against(
+        *(f"M{i} = {shown(p)}" for i, p in enumerate(triple, 1)),
+        f"alpha_12 = {number(a12)}, alpha_23 = {number(a23)}: their product is {number(a12 * a23)}",
+        f"alpha_13 = {number(a13)}, which is {sign} the product",
+    )
+
+
+def _at_least_product(triple: Triple) -> Outcome:
+    a12, a23, a13 = _alphas(triple)
+    return None if a13 >= a12 * a23 else against(f"{a13} < {a12} x {a23}")
+
+
+def _at_most_product(triple: Triple) -> Outcome:
+    a12, a23, a13 = _alphas(triple)
+    return None if a13 <= a12 * a23 else against(f"{a13} > {a12} x {a23}")
+
+
+def _bounds(triple: Triple) -> Outcome:
+    a12, a23, a13 = _alphas(triple)
+    if a12 + a23 - 1 <= a13 <= 1 - abs(a12 - a23):
+        return None
+    return against(f"{a13} is outside [{a12 + a23 - 1}, {1 - abs(a12 - a23)}]")
+
+
+S8_STATEMENT = Statement(
+    words="Acceptance two levels apart is at least the sum of the adjacent ones less 1",
+    formula="alpha_13 >= alpha_12 + alpha_23 - 1",
+    rule=_at_least,
+    over=OVER_TRIPLES,
+    domain=_alike(3),
+    every=_triples,
+)
+S8 = Claim(
+    id="S8",
+    source="triangle inequality of total variation, for SpecRouter's (2505.07680) alpha",
+    statement=S8_STATEMENT,
+    expected="holds",
+    because="TV(1,3) <= TV(1,2) + TV(2,3), and alpha = 1 - TV.",
+    broken=(
+        S8_STATEMENT.but("It is at least their product", _at_least_product),
+        S8_STATEMENT.but("It is at most their product", _at_most_product),
+    ),
+)
+S8B = Claim(
+    id="S8b",
+    source="the product form of chain acceptance in readings of SpecRouter's (2505.07680) Eq. 7",
+    statement=S8_STATEMENT.but(
+        "Acceptance two levels apart is the product of the adjacent ones",
+        _product,
+        formula="alpha_13 = alpha_12 alpha_23",
+    ),
+    expected="refuted",
+    because=(
+        "The three numbers obey only the triangle inequality, from both sides. M1 = M3 far from M2 makes "
+        "alpha_13 = 1 over any product; disjoint overlaps make it 0 under a product above 0."
+    ),
+    pinned=(normalised((1, 0)), normalised((1, 1)), normalised((1, 0))),
+    repaired=S8_STATEMENT.but(
+        "It lies between the sum of the adjacent ones less 1, and 1 less their difference",
+        _bounds,
+        formula="alpha_12 + alpha_23 - 1 <= alpha_13 <= 1 - |alpha_12 - alpha_23|",
+    ),
+)
+
+CLAIMS = (S1, S2, S2B, S8, S8B)

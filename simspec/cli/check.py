@@ -1,0 +1,92 @@
+"""``simspec check``: the claims ledger."""
+
+from __future__ import annotations
+
+import sys
+
+
+def check(
+    *claims: str,
+    budget: str = "1m",
+    seed: int = 0,
+    jobs: int = 0,
+    pinned: bool = True,
+    json: bool = False,
+) -> None:
+    """Decide every claim of the ledger, or the ones named.
+
+    A verdict is ``holds`` (no counterexample among all cases that were enumerated and drawn),
+    ``refuted`` (with the smallest counterexample) or ``vacuous`` (the claim's premise is never met, or it
+    holds where the theory's suppositions fail just as well). Beside each refuted claim stands a repaired
+    statement that the same kind of rule lets pass, beside each holding one broken variants that it must
+    catch. Exit code 1 if a verdict is not the expected one, a repaired statement fails or a broken variant
+    is not caught.
+
+    With --json, keys: ``budget``, ``seed``, ``versions``, ``as_expected``, ``mutants`` = {total, caught},
+    ``claims[]`` = {id, verdict, examples (random cases), exhaustive (whether all of a finite domain was
+    enumerated), exact (fractions and whole numbers only), counterexample, seconds, cases (enumerated),
+    unmet (premise not met), expected, as_expected, words, formula, source, over, because, working[],
+    repaired{}, broken[], figure}.
+
+    Parameters
+    ----------
+    claims
+        Ids, such as S5b L4. Default: all.
+    budget
+        How much to try: seconds, minutes or hours, such as 5s, 1m, 1h. It sets the number of random cases
+        and the sizes of what is enumerated; the same budget and seed try the same cases everywhere.
+    seed
+        Seed of the random cases.
+    jobs
+        Processes; 0 for one a core. The verdicts do not depend on it.
+    pinned
+        Try the counterexamples that are known first. Without, each is searched for and shrunk afresh.
+    json
+        Print JSON.
+    """
+    from simspec.claims.ledger import check as decide_all
+    from simspec.claims.ledger import chosen, document, effort_of
+    from simspec.cli.checks import processes
+    from simspec.cli.output import print_json, print_table
+
+    picked = chosen(claims)
+    effort = effort_of(budget, seed)
+    workers = min(processes(jobs), len(picked))
+    entries = decide_all(picked, effort, workers, _say, pinned)
+    found = document(entries, budget, seed)
+    if json:
+        print_json(found)
+    else:
+        print_table(
+            f"the ledger (budget {budget}, seed {seed})",
+            ["claim", "verdict", "enumerated", "random", "exact", "repaired", "broken caught", "s"],
+            [
+                [
+                    e.claim.id,
+                    e.found.verdict + ("" if not e.complaints else " (!)"),
+                    f"all {e.found.cases}" if e.found.exhaustive else e.found.cases or "-",
+                    e.found.examples or "-",
+                    "yes" if e.claim.exact else "no",
+                    e.repaired.verdict if e.repaired is not None else "-",
+                    f"{sum(b.verdict == 'refuted' for b in e.broken)} of {len(e.broken)}"
+                    if e.broken
+                    else "-",
+                    f"{e.seconds:.2f}",
+                ]
+                for e in entries
+            ],
+        )
+        for e in entries:
+            print(f"\n{e.claim.id} {e.found.verdict}: {e.claim.statement.words}.")
+            for line in e.found.working:
+                print(f"    {line}")
+    failed = [e for e in entries if e.complaints]
+    for e in failed:
+        again = f"simspec check {e.claim.id} --budget {budget} --seed {seed}"
+        print(f"simspec: {e.claim.id}: {'; '.join(e.complaints)} (again: {again})", file=sys.stderr)
+    if failed:
+        sys.exit(1)
+
+
+def _say(what: str) -> None:
+    print(f"check: {what}", file=sys.stderr, flush=True)
