@@ -194,6 +194,56 @@ S2B = Claim(
     plot=_two_distributions,
 )
 
+
+def _half_alike(pair: Pair) -> Outcome:
+    return _alike_by(pair, Fraction(1, 2))
+
+
+def _alike_at_all(pair: Pair) -> Outcome:
+    return _alike_by(pair, Fraction(1, len(pair[0])))
+
+
+def _alike_by(pair: Pair, least: Fraction) -> Outcome:
+    """Same first token: is 1 - TV at least so much?"""
+    p, q = pair
+    if argmax(p) != argmax(q):
+        return UNMET
+    similar = overlap(p, q)
+    if similar >= least:
+        return None
+    return against(
+        f"p = {shown(p)}, q = {shown(q)}: token {argmax(p)} is first in both, so every draft is accepted",
+        f"1 - TV = {number(similar)}, less than {least}",
+    )
+
+
+S2C_STATEMENT = Statement(
+    words="Models with the same greedy token are similar: greedy acceptance of 1 means that 1 - TV is at least 1/2",
+    formula="argmax p = argmax q  =>  1 - TV(p, q) >= 1/2",
+    rule=_half_alike,
+    over=OVER_PAIRS,
+    domain=_alike(2),
+    every=_pairs,
+)
+S2C = Claim(
+    id="S2c",
+    source="the converse reading of SpecRouter (2505.07680) Eq. 6",
+    statement=S2C_STATEMENT,
+    expected="refuted",
+    because=(
+        "A target that is unsure spreads its probability, and its first token may have as little as 1/n of it "
+        "over n tokens. A sure drafter that puts all on that token is always accepted greedily, at 1 - TV = 1/n: "
+        "with a real vocabulary, near 0. So TV near 1 says no more of greedy acceptance than TV near 0 does."
+    ),
+    pinned=(normalised((1, 0, 0)), normalised((1, 1, 1))),
+    repaired=S2C_STATEMENT.but(
+        "Over n tokens, models with the same greedy token have 1 - TV of at least 1/n, and no more can be said",
+        _alike_at_all,
+        formula="argmax p = argmax q  =>  1 - TV(p, q) >= min(max p, max q) >= 1/n",
+    ),
+    plot=_two_distributions,
+)
+
 # S8, S8b
 
 
@@ -268,7 +318,7 @@ S8B = Claim(
         "The three numbers obey only the triangle inequality, from both sides. M1 = M3 far from M2 makes "
         "alpha_13 = 1 over any product; disjoint overlaps make it 0 under a product above 0."
     ),
-    pinned=(normalised((1, 0)), normalised((1, 1)), normalised((1, 0))),
+    pinned=(normalised((1, 0)), normalised((0, 1)), normalised((1, 0))),
     repaired=S8_STATEMENT.but(
         "It lies between the sum of the adjacent ones less 1, and 1 less their difference",
         _bounds,
@@ -276,4 +326,4 @@ S8B = Claim(
     ),
 )
 
-CLAIMS = (S1, S2, S2B, S8, S8B)
+CLAIMS = (S1, S2, S2B, S2C, S8, S8B)

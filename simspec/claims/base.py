@@ -189,36 +189,39 @@ def decide(statement: Statement, effort: Effort, name: str = "", pinned: Any = N
     """
     begun = time.perf_counter()
     found = Decision()
+    hits: list[tuple[Any, Against]] = []
     met = 0
 
     def look(case: Any) -> bool:
         """Whether the case speaks against the statement."""
         nonlocal met
         outcome = statement.rule(case)
-        if isinstance(outcome, Unmet):
-            found.unmet += 1
-            return False
-        met += 1
-        if outcome is None:
-            return False
-        found.verdict, found.counterexample, found.working = "refuted", case, outcome.working
-        return True
+        met += not isinstance(outcome, Unmet)
+        found.unmet += isinstance(outcome, Unmet)
+        if isinstance(outcome, Against):
+            hits.append((case, outcome))
+        return isinstance(outcome, Against)
 
     if pinned is not None and look(pinned):
         found.found_by = "pinned"
     elif statement.every is not None:
-        found.exhaustive = True
         for case in statement.every(effort.level):
             found.cases += 1
             if look(case):
-                found.found_by, found.exhaustive = "enumeration", False
+                found.found_by = "enumeration"
                 break
-    if found.counterexample is None and statement.domain is not None:
+        else:
+            found.exhaustive = True
+    if not hits and statement.domain is not None:
+        found.found_by = "search"
         found.examples += search(statement.domain, look, effort.examples(statement), f"{effort.seed}/{name}")
-        if found.counterexample is not None:
-            found.found_by = "search"
-    if found.counterexample is None and (not met or _says_nothing(statement, effort, name, found)):
-        found.verdict = "vacuous"
+    if hits:
+        found.verdict = "refuted"
+        found.counterexample, found.working = hits[-1][0], hits[-1][1].working
+    else:
+        found.found_by = ""
+        if not met or _says_nothing(statement, effort, name, found):
+            found.verdict = "vacuous"
     found.seconds = time.perf_counter() - begun
     return found
 
@@ -231,9 +234,9 @@ def _says_nothing(statement: Statement, effort: Effort, name: str, found: Decisi
 
     def look(case: Any) -> bool:
         nonlocal refuted
-        outcome = statement.rule(case)
-        refuted = refuted or isinstance(outcome, Against)
-        return isinstance(outcome, Against)
+        hit = isinstance(statement.rule(case), Against)
+        refuted = refuted or hit
+        return hit
 
     found.examples += search(
         statement.beyond, look, effort.examples(statement), f"{effort.seed}/{name}/beyond"

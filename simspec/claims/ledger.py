@@ -183,4 +183,5 @@ def document(entries: Sequence[Entry], budget: str, seed: int) -> dict[str, Any]
         "as_expected": not any(e.complaints for e in entries),
         "mutants": {"total": len(mutants), "caught": sum(m.verdict == "refuted" for m in mutants)},
         "claims": [e.as_json() for e in entries],
+        "data": None,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 
 def check(
@@ -11,6 +12,7 @@ def check(
     seed: int = 0,
     jobs: int = 0,
     pinned: bool = True,
+    out: Path | None = None,
     json: bool = False,
 ) -> None:
     """Decide every claim of the ledger, or the ones named.
@@ -41,6 +43,9 @@ def check(
         Processes; 0 for one a core. The verdicts do not depend on it.
     pinned
         Try the counterexamples that are known first. Without, each is searched for and shrunk afresh.
+    out
+        A folder for a page (index.html, ledger.json, figures/), which a reader without the papers can
+        follow. A report that is there is replaced; any other folder that is not empty is refused.
     json
         Print JSON.
     """
@@ -48,12 +53,21 @@ def check(
     from simspec.claims.ledger import chosen, document, effort_of
     from simspec.cli.checks import processes
     from simspec.cli.output import print_json, print_table
+    from simspec.report.folder import check_free
 
+    if out is not None:
+        check_free(out)
     picked = chosen(claims)
     effort = effort_of(budget, seed)
     workers = min(processes(jobs), len(picked))
     entries = decide_all(picked, effort, workers, _say, pinned)
     found = document(entries, budget, seed)
+    if out is not None:
+        from simspec.report.claims import write_ledger
+
+        command = ["simspec", "check", *claims, "--budget", budget, "--seed", str(seed), "--out", "DIR"]
+        write_ledger(found, out, command if pinned else [*command, "--no-pinned"])
+        _say(f"wrote {out / 'index.html'}")
     if json:
         print_json(found)
     else:

@@ -12,7 +12,7 @@ from simspec.errors import BadInput
 
 PAGE = "index.html"
 FIGURES = "figures"
-NAMES = frozenset({PAGE, "rank.json", "lengths.json", FIGURES})
+NAMES = frozenset({PAGE, "rank.json", "lengths.json", "ledger.json", FIGURES})
 # In every page's head: how a report is known again.
 MARK = '<meta name="generator" content="simspec report">'
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import msgspec
-from markupsafe import Markup
 
 from simspec.provenance import versions
 from simspec.report import chain_figures, draft_figures, findings, length_figures
 from simspec.report.experiments import critic_parts, validation_parts
-from simspec.report.folder import FIGURES, MARK, PAGE, replacing
-from simspec.report.parts import Grid, Picture
+from simspec.report.folder import FIGURES, PAGE, replacing
+from simspec.report.parts import Grid, Picture, template, write_json
 from simspec.report.study import (
     PICKED_BY,
     CostStudy,
@@ -51,8 +48,8 @@ def write_report(
         BadInput: when ``folder`` holds something else, or cannot be written.
     """
     with replacing(folder) as partial, drawing():
-        _write_json(partial / "rank.json", rank_document(study, provenance))
-        _write_json(partial / "lengths.json", lengths_document(study, provenance))
+        write_json(partial / "rank.json", rank_document(study, provenance))
+        write_json(partial / "lengths.json", lengths_document(study, provenance))
         say("drawing")
         measured = []
         if critic is not None:
@@ -68,20 +65,11 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", name)
 
 
-def _write_json(path: Path, document: dict[str, Any]) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
-
-
 def _render(
     study: Study, provenance: dict[str, object], figures: Path, measured: list[Picture | Grid]
 ) -> str:
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    source = resources.files("simspec.report").joinpath("page.html").read_text(encoding="utf-8")
     drawn = {**versions(("matplotlib", "jinja2")), **_versions(provenance)}
-    return environment.from_string(source).render(
-        mark=Markup(MARK),
+    return template("page.html").render(
         manifest=study.trace.manifest,
         categories=study.trace.prompts["category"].value_counts(sort=False).to_dict(),
         behaviour=study.behaviour,
