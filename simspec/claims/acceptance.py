@@ -218,7 +218,7 @@ def _alike_by(pair: Pair, least: Fraction) -> Outcome:
 
 
 S2C_STATEMENT = Statement(
-    words="Models with the same greedy token are similar: greedy acceptance of 1 means that 1 - TV is at least 1/2",
+    words="Models with the same greedy token are similar: their 1 - TV is at least 1/2",
     formula="argmax p = argmax q  =>  1 - TV(p, q) >= 1/2",
     rule=_half_alike,
     over=OVER_PAIRS,
@@ -231,13 +231,14 @@ S2C = Claim(
     statement=S2C_STATEMENT,
     expected="refuted",
     because=(
-        "A target that is unsure spreads its probability, and its first token may have as little as 1/n of it "
-        "over n tokens. A sure drafter that puts all on that token is always accepted greedily, at 1 - TV = 1/n: "
-        "with a real vocabulary, near 0. So TV near 1 says no more of greedy acceptance than TV near 0 does."
+        "A target that is unsure spreads its probability, and its first token may have as little as 1/n of "
+        "it over n tokens. A sure drafter that puts all on that token is always accepted greedily, at "
+        "1 - TV = 1/n: with a real vocabulary, near 0. So TV near 1 says no more of greedy acceptance than "
+        "TV near 0 does."
     ),
     pinned=(normalised((1, 0, 0)), normalised((1, 1, 1))),
     repaired=S2C_STATEMENT.but(
-        "Over n tokens, models with the same greedy token have 1 - TV of at least 1/n, and no more can be said",
+        "Over n tokens, models with the same greedy token have 1 - TV of at least 1/n, and no more is sure",
         _alike_at_all,
         formula="argmax p = argmax q  =>  1 - TV(p, q) >= min(max p, max q) >= 1/n",
     ),
