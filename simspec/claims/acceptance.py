@@ -80,7 +80,7 @@ S1_STATEMENT = Statement(
 )
 S1 = Claim(
     id="S1",
-    source="SpecRouter (2505.07680) Eq. 2; Leviathan et al. (2211.17192)",
+    source="SpecRouter (2505.07680) Eq. 2, after 2211.17192",
     statement=S1_STATEMENT,
     expected="holds",
     because=(

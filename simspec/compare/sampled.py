@@ -13,7 +13,7 @@ from simspec.traces.invariants import Tables
 def mean_overlap(read: Tables) -> list[dict[str, Any]]:
     """Chance that a verifier lets a drawn token through, by place in the block.
 
-    The mean of sum min(p, q) over all starts (Leviathan et al., arXiv 2211.17192, corollary 3.6),
+    The mean of sum min(p, q) over all starts (arXiv 2211.17192, corollary 3.6),
     p and q as both were drawn from after the drafter's own draws. Blocks are drawn from every
     start whether or not what came before would have been accepted, so the places are not
     conditional on each other.

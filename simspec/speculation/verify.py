@@ -118,7 +118,7 @@ class RandomLuck:
 class RejectionJudge:
     """Accept x with probability min(1, p(x) / q(x)); at the first refusal draw from (p - q)+.
 
-    Leviathan et al., arXiv 2211.17192, algorithm 1. ``words`` are the verifier's distributions
+    arXiv 2211.17192, algorithm 1. ``words`` are the verifier's distributions
     at each place of the block and one past its end, shape (n + 1, vocabulary).
 
     What survives a verifier whose own token is not passed on is no longer a draw from q but
