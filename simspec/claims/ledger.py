@@ -9,13 +9,37 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from simspec.claims import acceptance
+from simspec.claims import (
+    acceptance,
+    algorithm_one,
+    batches,
+    cache,
+    calibration_regret,
+    greedy,
+    length_safety,
+    sampling,
+    scheduling,
+    simulator,
+    third_level,
+)
 from simspec.claims.base import Claim, Decision, Effort, decide
 from simspec.claims.plain import plain
 from simspec.errors import BadInput, unknown_name
 from simspec.provenance import versions
 
-CLAIMS: tuple[Claim, ...] = (*acceptance.CLAIMS,)
+CLAIMS: tuple[Claim, ...] = (
+    *acceptance.CLAIMS,
+    *greedy.CLAIMS,
+    *sampling.CLAIMS,
+    *length_safety.CLAIMS,
+    *third_level.CLAIMS,
+    *scheduling.CLAIMS,
+    *algorithm_one.CLAIMS,
+    *calibration_regret.CLAIMS,
+    *batches.CLAIMS,
+    *cache.CLAIMS,
+    *simulator.CLAIMS,
+)
 
 # What the budgets' names mean: seconds on two cores at the default budget of a minute.
 DEFAULT_SECONDS = 60.0

@@ -54,9 +54,11 @@ class _Phase:
             self.context[ran],
             self.context_tokens[ran],
         )
-        total = np.zeros(self.rows.shape)
-        total[ran] = cost.forward_seconds(self.model, shape)
-        summed: Floats = total.sum(axis=1)
+        # One by one in the order of the cycles: a pairwise sum would hang, in its last bit, on how many
+        # cycles the longest of the other batches has.
+        batch = np.nonzero(ran)[0]
+        seconds = cost.forward_seconds(self.model, shape)
+        summed: Floats = np.bincount(batch, weights=seconds, minlength=len(self.rows))
         return summed
 
 

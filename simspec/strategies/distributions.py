@@ -76,6 +76,13 @@ def overlap(p: Distribution, q: Distribution) -> Fraction:
     return sum((min(a, b) for a, b in zip(p, q, strict=True)), Fraction(0))
 
 
+def mixture(p: Distribution, q: Distribution, share: Fraction) -> Distribution:
+    """``share`` of p and the rest of q; ValueError unless the share is from 0 to 1."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"a share is from 0 to 1, not {share}")
+    return tuple(share * a + (1 - share) * b for a, b in zip(p, q, strict=True))
+
+
 def argmax(p: Distribution) -> int:
     """The most probable token, the first of equals, as a decoder takes it."""
     return max(range(len(p)), key=lambda token: (p[token], -token))

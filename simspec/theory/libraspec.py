@@ -1,0 +1,121 @@
+"""LibraSpec's draft lengths (arXiv 2608.08721), plain Python on fractions or on floats.
+
+q_k = confidence that place k is accepted given that all before it were, k = 1, 2, ... (the paper's p_k
+where it is the true chance); past the end of a block q_k = 0. alpha = T_i / (tau_i c): time so far, over
+tokens so far times the cost of one more place; one constant in Algorithm 1.
+
+G_i(d) = sum_{j=i..d} prod_{k=i..j} q_k is the gain of places i..d, given that place i is reached
+(``lengths.conditional_gain``). The paper bounds a length by it, in two ways that are not the same (claim L7):
+
+- Theorems 3.3 and 3.4: eps_i = max{d' : d' < alpha G_i(d') + i}, the sum going to d' itself;
+- Algorithm 1: eps_i = floor(alpha G_i(d) + i), the sum going to the present length d.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from simspec.theory.lengths import conditional_gain
+
+Number = TypeVar("Number", float, Fraction)
+
+
+def theorem_limit(p: Sequence[Number], alpha: Number, i: int, *, or_equal: bool = False) -> int:
+    """max{d' in Z : d' < alpha G_i(d') + i}, the eps_i of Theorems 3.3 and 3.4, for any alpha.
+
+    alpha G_i(d') - d' rises by alpha prod_{k=i..d'} p_k - 1, which never grows with d', and the set holds
+    every d' < i: it has no gap, and the first d' outside ends it.
+
+    Args:
+        or_equal: with <= for <, which is how Algorithm 1's floor rounds.
+    """
+    d, total, reach = i - 1, alpha * 0, alpha * 0 + 1
+    while True:
+        reach = reach * p[d] if d < len(p) else reach * 0
+        total = total + reach
+        bound = alpha * total + i
+        if not (d + 1 < bound or (or_equal and d + 1 == bound)):
+            return d
+        d += 1
+
+
+def pass_limits(q: Sequence[Number], alpha: Number, d: int) -> tuple[int, ...]:
+    """floor(alpha G_i(d) + i) for i = 1..d: Algorithm 1's eps_i at length d."""
+    limits = []
+    total = alpha * 0
+    for i in range(d, 0, -1):
+        total = q[i - 1] * (1 + total) if i <= len(q) else alpha * 0
+        limits.append(math.floor(alpha * total + i))
+    return tuple(reversed(limits))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What Algorithm 1 did.
+
+    Attributes:
+        lengths: d before the first pass and after each one; the last is what is submitted.
+        drafted: tokens drafted, whole blocks.
+    """
+
+    lengths: tuple[int, ...]
+    drafted: int
+
+    @property
+    def submitted(self) -> int:
+        return self.lengths[-1]
+
+
+def algorithm_one(q: Sequence[Number], alpha: Number, block: int, longest: int) -> Run:
+    """Algorithm 1 as printed, overshoot past d_max and all.
+
+    Start at one block. While d < d_max: e = min over i = 1..d of floor(alpha G_i(d) + i). If e <= d, submit
+    e; otherwise go on from d = e and draft whole blocks as the budget runs out.
+
+    Args:
+        q: confidences of places 1, 2, ...; 0 past their end.
+        block: n, tokens in a block.
+        longest: d_max.
+
+    Raises:
+        ValueError: ``block`` is below 1.
+    """
+    if block < 1:
+        raise ValueError(f"a block holds at least 1 token, not {block}")
+    lengths = [block]
+    drafted, budget = block, 0
+    while lengths[-1] < longest:
+        d, e = lengths[-1], min(pass_limits(q, alpha, lengths[-1]))
+        lengths.append(e)
+        if e <= d:
+            break
+        budget -= e - d
+        if budget < 0:
+            blocks = -(budget // block)
+            drafted += blocks * block
+            budget += blocks * block
+    return Run(tuple(lengths), drafted)
+
+
+def extends(q: Sequence[Number], alpha: Number, d: int) -> bool:
+    """Whether a pass at length d goes on, told apart from the pass itself.
+
+    That is where each suffix i..d has mean survival G_i(d) / (d + 1 - i) >= 1 / alpha (claim L30).
+    """
+    return all(alpha * conditional_gain(q, i, d) >= d + 1 - i for i in range(1, d + 1))
+
+
+def last_extension(q: Sequence[Number], alpha: Number) -> int:
+    """The greatest length at which a pass goes on, 0 if there is none.
+
+    Passes go on from every shorter length and from no longer one (claim L31), so this is a scan that stops
+    at the first refusal. Past the end of q no pass goes on.
+    """
+    d = 0
+    while d < len(q) and extends(q, alpha, d + 1):
+        d += 1
+    return d
