@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, product
 
 from hypothesis import strategies as st
+
+from simspec.strategies.survivals import Conditional, expected_accepted, survival
 
 # T(0) .. T(D).
 Curve = tuple[Fraction, ...]
 
-# Seconds of a step in ms at K = 0..5 drafted tokens, from a table published with vLLM's dynamic
-# speculation manager (Llama on one GPU, batch 1, 16 and 32): measured curves, neither convex nor concave.
+# Milliseconds of a step that verifies K drafted tokens, from a table published with vLLM's dynamic
+# speculation manager, by batch size: measured curves, neither convex nor concave.
+VLLM_DRAFTED = (0, 1, 3, 4, 5, 7)
 VLLM_STEP_MS: dict[int, tuple[str, ...]] = {
     1: ("6.87", "7.97", "9.41", "9.91", "10.8", "12.29"),
     16: ("7.3", "8.39", "9.95", "10.8", "11.59", "13.11"),
@@ -34,50 +37,88 @@ def staircase(fixed: Fraction, step: Fraction, tread: int, depth: int) -> Curve:
     return tuple(fixed + step * -(-(d + 1) // tread) for d in range(depth + 1))
 
 
+def vllm_curve(batch: int, depth: int) -> Curve:
+    """One row of ``VLLM_STEP_MS``: straight lines between what was timed; the last goes on past its end."""
+    timed = [(drafted, Fraction(ms)) for drafted, ms in zip(VLLM_DRAFTED, VLLM_STEP_MS[batch], strict=True)]
+    told = []
+    for d in range(depth + 1):
+        # The stretch that d lies on, or the last one.
+        (low, below), (high, above) = next(
+            (pair for pair in pairwise(timed) if d <= pair[1][0]), (timed[-2], timed[-1])
+        )
+        told.append(below + (above - below) * (d - low) / (high - low))
+    return tuple(told)
+
+
 def is_convex(curve: Curve) -> bool:
     """Whether no step up is smaller than the one before it."""
     rises = [b - a for a, b in pairwise(curve)]
     return all(a <= b for a, b in pairwise(rises))
 
 
-def _amounts(least: int = 0) -> st.SearchStrategy[Fraction]:
+def is_concave(curve: Curve) -> bool:
+    """Whether no step up is larger than the one before it."""
+    rises = [b - a for a, b in pairwise(curve)]
+    return all(a >= b for a, b in pairwise(rises))
+
+
+def amounts(least: int = 0) -> st.SearchStrategy[Fraction]:
+    """Times from 0 (or 1/10, for ``least`` 1) to 40."""
     return st.builds(Fraction, st.integers(least, 40), st.integers(1, 10))
 
 
 @st.composite
 def affine_costs(draw: st.DrawFn, depth: int, *, free_start: bool = False) -> Curve:
     """T0 + c d with c > 0; T0 > 0 unless ``free_start``, which makes it 0."""
-    fixed = Fraction(0) if free_start else draw(_amounts(1))
-    return affine(fixed, draw(_amounts(1)), depth)
+    fixed = Fraction(0) if free_start else draw(amounts(1))
+    return affine(fixed, draw(amounts(1)), depth)
+
+
+@st.composite
+def tying_costs(draw: st.DrawFn, p: Conditional, bonus: int) -> Curve:
+    """T0 + d, T0 such that two neighbouring lengths have the same speedup, or as good as the same.
+
+    Lengths d and d + 1 tie if S_{d+1} / 1 = tau_d / (T0 + d), so for T0 = tau_d / S_{d+1} - d, which is
+    never below 0 because tau_d >= d S_{d+1}. A near tie moves T0 by a millionth. Where no draft can be
+    accepted, any affine cost.
+    """
+    depth = len(p)
+    alive = [j for j, s in enumerate(survival(p)) if s > 0]
+    if not alive:
+        return draw(affine_costs(depth))
+    d = draw(st.sampled_from(alive))
+    fixed = (bonus + expected_accepted(p)[d]) / survival(p)[d] - d
+    moved = fixed + draw(st.sampled_from([0, 1, -1])) * Fraction(1, 10**6)
+    if moved <= 0:
+        moved = fixed if fixed > 0 else Fraction(1, 10**6)
+    return affine(moved, Fraction(1), depth)
 
 
 @st.composite
 def convex_costs(draw: st.DrawFn, depth: int) -> Curve:
-    """Steps up that never get smaller, flat beginnings (memory-bound) included."""
-    rises = sorted(draw(st.lists(_amounts(), min_size=depth, max_size=depth)))
-    return tuple(accumulate(rises, initial=draw(_amounts(1))))
+    """Steps up that never get smaller, often after a flat beginning (memory-bound)."""
+    flat = draw(st.integers(0, depth)) if draw(st.booleans()) else 0
+    rises = sorted(draw(st.lists(amounts(), min_size=depth - flat, max_size=depth - flat)))
+    return tuple(accumulate([Fraction(0)] * flat + rises, initial=draw(amounts(1))))
 
 
 @st.composite
 def concave_costs(draw: st.DrawFn, depth: int) -> Curve:
     """Steps up that never get larger."""
-    rises = sorted(draw(st.lists(_amounts(), min_size=depth, max_size=depth)), reverse=True)
-    return tuple(accumulate(rises, initial=draw(_amounts(1))))
+    rises = sorted(draw(st.lists(amounts(), min_size=depth, max_size=depth)), reverse=True)
+    return tuple(accumulate(rises, initial=draw(amounts(1))))
 
 
 @st.composite
 def staircase_costs(draw: st.DrawFn, depth: int) -> Curve:
-    """Padding to multiples of 2 to 8 tokens."""
-    return staircase(draw(_amounts(1)), draw(_amounts(1)), draw(st.integers(2, 8)), depth)
+    """Padding to multiples of 2 to 8 tokens; with a step within the curve wherever ``depth`` allows one."""
+    return staircase(draw(amounts(1)), draw(amounts(1)), draw(st.integers(2, min(8, max(2, depth)))), depth)
 
 
 @st.composite
 def measured_costs(draw: st.DrawFn, depth: int) -> Curve:
-    """A published table of measured steps (``VLLM_STEP_MS``, ms); past its end its last rise goes on."""
-    told = [Fraction(ms) for ms in VLLM_STEP_MS[draw(st.sampled_from(sorted(VLLM_STEP_MS)))]]
-    while len(told) <= depth:
-        told.append(2 * told[-1] - told[-2])
-    return tuple(told[: depth + 1])
+    """A published table of measured steps (``VLLM_STEP_MS``, ms)."""
+    return vllm_curve(draw(st.sampled_from(sorted(VLLM_STEP_MS))), depth)
 
 
 def rising_costs(depth: int) -> st.SearchStrategy[Curve]:
@@ -95,3 +136,10 @@ def all_affine_costs(depth: int, largest: int, *, free_start: bool = False) -> I
     """T0 in 1..``largest`` (only 0 if ``free_start``); c = 1, since the unit of time is free."""
     for fixed in (0,) if free_start else range(1, largest + 1):
         yield affine(Fraction(fixed), Fraction(1), depth)
+
+
+def all_curves(depth: int, largest: int) -> Iterator[Curve]:
+    """Every curve that never falls, T(0) in 1..``largest`` and steps up in 0..``largest``."""
+    for first in range(1, largest + 1):
+        for rises in product(range(largest + 1), repeat=depth):
+            yield tuple(accumulate(map(Fraction, rises), initial=Fraction(first)))

@@ -33,17 +33,22 @@ def inner_chances(parts: int = 20) -> st.SearchStrategy[Fraction]:
 def conditionals(
     draw: st.DrawFn, *, longest: int = 12, shortest: int = 1, positive: bool = False
 ) -> Conditional:
-    """p_1 .. p_D: constant, falling, rising or any; with zeros and ones unless ``positive``.
+    """p_1 .. p_D: constant, falling, rising, any, or sure from some place on; with zeros and ones unless
+    ``positive``.
 
     Args:
         longest, shortest: bounds of D.
-        positive: leave out 0 (after a 0 nothing more is accepted).
+        positive: leave out 0 (after a 0 nothing more is accepted), and 1 but in the shape that ends in ones.
     """
     size = draw(st.integers(shortest, longest))
     one = inner_chances() if positive else chances()
-    shape = draw(st.sampled_from(["any", "constant", "falling", "rising"]))
+    shape = draw(st.sampled_from(["any", "constant", "falling", "rising", "sure end"]))
     if shape == "constant":
         return (draw(one),) * size
+    if shape == "sure end":
+        unsure = draw(st.integers(0, size))
+        begun = draw(st.lists(one, min_size=unsure, max_size=unsure))
+        return (*begun, *(Fraction(1),) * (size - unsure))
     values = draw(st.lists(one, min_size=size, max_size=size))
     if shape == "falling":
         values.sort(reverse=True)
@@ -71,3 +76,29 @@ def survival(p: Conditional) -> tuple[Fraction, ...]:
 def expected_accepted(p: Conditional) -> tuple[Fraction, ...]:
     """E[accepted drafts] when d are submitted, d = 0..D: the sum of S_1 .. S_d."""
     return tuple(accumulate(survival(p), initial=Fraction(0)))
+
+
+def outcomes(p: Conditional) -> Iterator[tuple[int, Fraction]]:
+    """Every way in which a cycle that submits all of p_1 .. p_D can go: accepted drafts and probability.
+
+    Place after place is accepted until one is refused: the process itself, without a formula for its mean.
+    """
+    so_far = Fraction(1)
+    for accepted, chance in enumerate(p):
+        yield accepted, so_far * (1 - chance)
+        so_far *= chance
+    yield len(p), so_far
+
+
+def tokens_by_outcome(p: Conditional, bonus: int) -> tuple[Fraction, ...]:
+    """Expected tokens when 0 .. D drafts are submitted, averaged over the ways of :func:`outcomes`.
+
+    Cutting the block at d leaves the refusals before d as they are and makes one outcome of all the rest.
+    """
+    refused, so_far = Fraction(0), Fraction(1)
+    tokens = [Fraction(bonus)]
+    for accepted, chance in enumerate(p):
+        refused += so_far * (1 - chance) * (accepted + bonus)
+        so_far *= chance
+        tokens.append(refused + so_far * (accepted + 1 + bonus))
+    return tuple(tokens)
