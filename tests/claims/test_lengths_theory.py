@@ -262,7 +262,7 @@ def test_not_drafting_hides_the_best_length() -> None:
 
 
 def test_two_peaks_on_the_published_table() -> None:
-    """1/7.64, (7/6)/8.97 and, with 1 + 1/6 + 5/36 + 25/216 tokens, (307/216)/10.78; 2 drafts were not timed."""
+    """1/7.64, (7/6)/8.97, (307/216)/10.78; 2 drafts were not timed. 307/216 = 1 + 1/6 + 5/36 + 25/216."""
     rates = [round(float(rate), 5) for rate in L20.pinned.speedups()]
     assert [rates[0], rates[1], rates[3]] == [0.13089, 0.13006, 0.13185]
 
