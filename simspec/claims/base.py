@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal
 
-from hypothesis import HealthCheck, find, settings
+from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
@@ -263,7 +263,12 @@ def search(domain: SearchStrategy[Any], look: Callable[[Any], bool], examples: i
             domain,
             condition,
             settings=settings(
-                max_examples=examples, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+                max_examples=examples,
+                database=None,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                # Explaining which parts of a case matter takes longer than finding it, and is not shown.
+                phases=(Phase.generate, Phase.shrink),
             ),
             random=Random(name),
         )

@@ -110,7 +110,7 @@ def funnel(
     T_eff = [gamma T_1 + sum_{i>=2} V_i(n_{i-1} + 1)] / (1 + S(alpha_{N-1}, n_{N-1})). Takes the
     acceptance of what survives to be the plain pairwise rate, which is where it errs when
     levels are correlated; and carries a mean length through functions that bend, which is where
-    it errs when they are not (claims S7, S20). Arguments as for :func:`reach`. Between fractions
+    it errs when they are not (claims S7, S22). Arguments as for :func:`reach`. Between fractions
     ValueError where a mean length makes a power that is no fraction.
     """
     rates = [_number(a) for a in alphas]
