@@ -12,10 +12,13 @@ def check(
     seed: int = 0,
     jobs: int = 0,
     pinned: bool = True,
+    trace: Path | None = None,
+    decoded: Path | None = None,
+    draws: int = 2000,
     out: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Decide every claim of the ledger, or the ones named.
+    """Decide every claim of the ledger, or the ones named; with --trace, the claims on recorded data.
 
     A verdict is ``holds`` (no counterexample among all cases that were enumerated and drawn),
     ``refuted`` (with the smallest counterexample) or ``vacuous`` (the claim's premise is never met, or it
@@ -30,6 +33,14 @@ def check(
     unmet (premise not met), expected, as_expected, words, formula, source, over, because, working[],
     repaired{}, broken[], figure}.
 
+    With --trace, verdicts are ``rejected``, ``not rejected`` (which is not "holds": see ``detectable``),
+    ``not decidable here``, and ``holds`` or ``refuted`` for statements about the recorded numbers
+    themselves. All tests are one family with one budget of false alarms (Holm). Exit code 0 whatever the
+    verdicts. With --json, keys: ``trace``, ``origin``, ``prompts``, ``seed``, ``draws``, ``family`` = {tests,
+    level, method, power, words}, ``summary[]`` and ``claims[]`` = {id, subject, verdict, words, null,
+    statistic, value, interval, n (prompts), trials, p_value, p_adjusted, family, detectable, exact,
+    seconds, source, because, note, numbers}.
+
     Parameters
     ----------
     claims
@@ -43,6 +54,13 @@ def check(
         Processes; 0 for one a core. The verdicts do not depend on it.
     pinned
         Try the counterexamples that are known first. Without, each is searched for and shrunk afresh.
+    trace
+        A trace's folder: decide the claims on its data instead of the ledger.
+    decoded
+        With --trace: a file that ``simspec validate`` wrote, whose real decoding at several batch sizes
+        tells whether acceptance depends on the batch.
+    draws
+        With --trace: bootstrap draws of prompts.
     out
         A folder for a page (index.html, ledger.json, figures/), which a reader without the papers can
         follow. A report that is there is replaced; any other folder that is not empty is refused.
@@ -53,8 +71,18 @@ def check(
     from simspec.claims.ledger import chosen, document, effort_of
     from simspec.cli.checks import processes
     from simspec.cli.output import print_json, print_table
+    from simspec.errors import BadInput
     from simspec.report.folder import check_free
 
+    if trace is not None:
+        from simspec.cli.check_data import check_data
+
+        if claims:
+            raise BadInput(f"claim {claims[0]!r} beside --trace", allowed="one or the other")
+        check_data(trace, decoded, draws, seed, out, json)
+        return
+    if decoded is not None:
+        raise BadInput("--decoded without --trace", hint="name the trace that was decoded")
     if out is not None:
         check_free(out)
     picked = chosen(claims)

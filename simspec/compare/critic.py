@@ -1,6 +1,6 @@
 """Does an intermediate verifier throw away what the target would have taken, and what does that cost?
 
-The critic's claim (claims.md, S4c): a rejection by an intermediate of a token that the target would
+The critic's claim (S4c of the ledger): a rejection by an intermediate of a token that the target would
 have accepted changes the output. Where the target checks what survives it cannot; it costs accepted
 tokens. Here rejections are told apart by what the target's own text says of the rejected token.
 """

@@ -77,7 +77,7 @@ def leaving_blocks(scene: Scene, rows: BlockRows, drafter: str) -> None:
     """Greedy blocks of a drafter that sees tokens only, where its first token leaves the text.
 
     From any other start its block is the text's token followed by its block from the
-    next start, so storing those would store the same suffix again (DESIGN.md). A text
+    next start, so storing those would store the same suffix again. A text
     cut by its length gets one more block, from its end.
     """
     along = scene.along[drafter]

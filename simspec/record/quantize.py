@@ -16,7 +16,7 @@ def quantize_int8(network: Any) -> Any:
     """A copy of ``network`` with torch's dynamic int8 in every linear layer, for latency only.
 
     It scales activations over the whole tensor, so that a token's logits depend on
-    what else is in the forward: a cost curve, not a model (DESIGN.md).
+    what else is in the forward: a cost curve, not a model.
     """
     return _dynamic(copy.deepcopy(network))
 

@@ -1,8 +1,8 @@
 """Which slots of a batch's KV cache hold tokens: rolling back without moving anything.
 
-SpecRouter's StateManager (papers.md, section 1): rolled-back entries are marked invalid in a
+SpecRouter's StateManager (arXiv 2505.07680): rolled-back entries are marked invalid in a
 validity mask and no data moves; the cache itself is cut only by what the whole batch has
-rolled back. What it does not say, and what a batch needs (claims.md, S9b), is added here:
+rolled back. What it does not say, and what a batch needs (claim S9b), is added here:
 finished rows leave that minimum, and a rule says when to pack the rows to the left.
 
 Only the bookkeeping is here. Keys and values live elsewhere, in a rectangle of rows x slots,
@@ -53,7 +53,7 @@ class Slots:
     A row's valid slots in order are its tokens in order, and the i-th has position id i. The three
     arrays are replaced, never written to: what was read from here stays as it was read.
 
-    **Waste is bounded, at any batch size** (claims.md, S9b). The longest row's ``needed`` tokens fill as many
+    **Waste is bounded, at any batch size** (claim S9b). The longest row's ``needed`` tokens fill as many
     slots in any arrangement; what S has beyond them is waste that can be won back. Let the owner compact
     whenever :meth:`should_compact` says so, asking between the last roll back and the next append. Then
 

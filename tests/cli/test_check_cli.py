@@ -77,3 +77,44 @@ def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
     done = simspec("check", "S1", "--budget", "5s", "--out", str(tmp_path))
     assert done.returncode == 2
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_claims_on_a_trace(tmp_path: Path) -> None:
+    trace = "traces/smollm2-cpu"
+    real = "reports/executor/validation.json"
+    out = tmp_path / "data"
+    words = ("check", "--trace", trace, "--decoded", real, "--draws", "200", "--out", str(out), "--json")
+    done = simspec(*words)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["origin"], found["prompts"]) == ("measured", 56)
+    assert found["family"]["method"] == "Holm"
+    verdicts = {claim["verdict"] for claim in found["claims"]}
+    assert verdicts <= {"holds", "refuted", "rejected", "not rejected", "not decidable here"}
+    for claim in found["claims"]:
+        assert (claim["p_adjusted"] is not None) == claim["family"]
+        if claim["verdict"] == "rejected":
+            assert claim["p_value"] <= claim["p_adjusted"] <= found["family"]["level"]
+    (batches,) = [claim for claim in found["claims"] if claim["id"] == "E7"]
+    assert batches["verdict"] == "not rejected"
+    page = (out / "index.html").read_text()
+    assert "an effect smaller than" in page
+    assert json.loads((out / "ledger.json").read_text()) == found
+    again = found["provenance"]["command"]
+    assert json.loads(simspec(*again[1:], "--json").stdout)["summary"] == found["summary"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--trace", "traces/none"), "traces/none"),
+        (("S1", "--trace", "traces/smollm2-cpu"), "beside --trace"),
+        (("--decoded", "reports/executor/validation.json"), "--decoded without --trace"),
+        (("--trace", "traces/smollm2-cpu", "--decoded", "reports/executor/critic.json"), "critic.json"),
+        (("--trace", "traces/smollm2-cpu", "--draws", "-1"), "--draws -1"),
+    ],
+)
+def test_bad_input_beside_a_trace_is_refused(words: tuple[str, ...], said: str) -> None:
+    done = simspec("check", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
