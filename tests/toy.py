@@ -1,10 +1,8 @@
-"""The synthetic traces of :mod:`simspec.strategies.traces` under the names that tests use."""
+"""The synthetic traces of :mod:`simspec.strategies.traces` and models under the names that tests use."""
 
 from __future__ import annotations
 
-from simspec.strategies.traces import (
-    BATCHES,
-    CONTEXTS,
+from simspec.strategies.made_up_models import (
     EOS,
     LOOKUP,
     MIDDLE,
@@ -12,11 +10,10 @@ from simspec.strategies.traces import (
     SMALL,
     TARGET,
     VOCABULARY,
-    WIDTHS,
     Setting,
     settings_of,
-    table_of,
 )
+from simspec.strategies.traces import BATCHES, CONTEXTS, WIDTHS, table_of
 from simspec.strategies.traces import Synthetic as Toy
 
 __all__ = [

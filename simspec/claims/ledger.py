@@ -9,51 +9,11 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from simspec.claims import (
-    acceptance,
-    adjustments,
-    algorithm_one,
-    batches,
-    best_length,
-    cache,
-    calibration_regret,
-    greedy,
-    iterating,
-    length_safety,
-    marginal,
-    peak,
-    repaired_bounds,
-    sampling,
-    scheduling,
-    simulator,
-    stopping,
-    third_level,
-)
+from simspec.claims.all_claims import CLAIMS
 from simspec.claims.base import Claim, Decision, Effort, decide
 from simspec.claims.plain import plain
 from simspec.errors import BadInput, unknown_name
 from simspec.provenance import versions
-
-CLAIMS: tuple[Claim, ...] = (
-    *acceptance.CLAIMS,
-    *greedy.CLAIMS,
-    *sampling.CLAIMS,
-    *length_safety.CLAIMS,
-    *third_level.CLAIMS,
-    *scheduling.CLAIMS,
-    *marginal.CLAIMS,
-    *peak.CLAIMS,
-    *adjustments.CLAIMS,
-    *repaired_bounds.CLAIMS,
-    *iterating.CLAIMS,
-    *algorithm_one.CLAIMS,
-    *stopping.CLAIMS,
-    *best_length.CLAIMS,
-    *calibration_regret.CLAIMS,
-    *batches.CLAIMS,
-    *cache.CLAIMS,
-    *simulator.CLAIMS,
-)
 
 # What the budgets' names mean: seconds on two cores at the default budget of a minute.
 DEFAULT_SECONDS = 60.0
@@ -221,5 +181,4 @@ def document(entries: Sequence[Entry], budget: str, seed: int) -> dict[str, Any]
         "as_expected": not any(e.complaints for e in entries),
         "mutants": {"total": len(mutants), "caught": sum(m.verdict == "refuted" for m in mutants)},
         "claims": [e.as_json() for e in entries],
-        "data": None,
     }

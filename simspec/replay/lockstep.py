@@ -58,8 +58,7 @@ class _Phase:
         # cycles the longest of the other batches has.
         batch = np.nonzero(ran)[0]
         seconds = cost.forward_seconds(self.model, shape)
-        summed: Floats = np.bincount(batch, weights=seconds, minlength=len(self.rows))
-        return summed
+        return np.asarray(np.bincount(batch, weights=seconds, minlength=len(self.rows)), dtype=np.float64)
 
 
 def price(runs: Trajectories, batches: Ints, costs: list[CostModel], *, lookup: bool) -> list[BatchTimes]:

@@ -1,7 +1,7 @@
 """Scenarios: a synthetic trace with everything that it takes to replay it.
 
 A scenario is data alone and can be printed; :func:`replay` and :func:`price` do what it says, and
-:func:`decode` does it without a trace.
+:func:`simspec.strategies.token_by_token.decode` does it without a trace.
 """
 
 from __future__ import annotations
@@ -10,36 +10,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from hypothesis import strategies as st
 
 from simspec.speculation.chains import Chain, all_chains
-from simspec.speculation.cycle import AskDraft, AskWords, Cycle, cycle
-from simspec.speculation.lengths import (
-    G4,
-    Decision,
-    ExactMarginal,
-    Floats,
-    LengthRule,
-    LibraSpec,
-    Static,
-    View,
-)
-from simspec.speculation.verify import Block, GreedyJudge
-from simspec.strategies.traces import (
-    EOS,
+from simspec.speculation.lengths import G4, ExactMarginal, LengthRule, LibraSpec, Static
+from simspec.strategies.made_up_models import (
     LOOKUP,
     MIDDLE,
     MODELS,
     SMALL,
     TARGET,
     Setting,
-    Synthetic,
     Tabulated,
     settings_of,
 )
+from simspec.strategies.traces import Synthetic
 from simspec.streams import stream
 
 # Replay and cost models need pandas: loaded where a scenario is replayed.
@@ -246,67 +234,6 @@ def _scenario(
     setting: Setting | Tabulated, chain: Chain, rule: LengthRule, prices: Prices | None, batch: int
 ) -> Scenario:
     return Scenario(setting, chain, None if chain.drafter is None else rule, prices, batch)
-
-
-@dataclass(frozen=True)
-class Lived:
-    """One cycle of real decoding: counts in the order of ``COUNTED``, and the tokens that it added."""
-
-    counts: tuple[int, ...]
-    emitted: tuple[int, ...]
-
-
-COUNTED = ("drafted", "submitted", "width", "accepted", "emitted")
-
-
-def decode(scenario: Scenario, prompt: int, seconds: Floats | None = None) -> list[Lived]:
-    """Decode a prompt with the scenario's chain token by token, driven through the rules of a cycle.
-
-    What replay is held against: no trace is looked at, the models are asked.
-
-    Args:
-        seconds: what rules that weigh cost are told, by place in the text and length, (L, D + 1).
-    """
-    rule, chain, setting = scenario.rule, scenario.chain, scenario.setting
-    synthetic = made(setting)
-    history, found = list(synthetic.prompts[prompt]), []
-    produced, state = 0, np.zeros(1) if rule is None else rule.begin(1)
-    while produced < setting.output_tokens and not (produced and history[-1] == EOS):
-        decided = Decision(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-        steps = cycle(chain, GreedyJudge(), setting.output_tokens - produced, [EOS])
-        answer: Any = None
-        while True:
-            try:
-                ask = steps.send(answer)
-            except StopIteration as stop:
-                done: Cycle = stop.value
-                break
-            if isinstance(ask, AskDraft) and rule is not None and chain.drafter is not None:
-                tokens, sure = synthetic.draft(chain.drafter, history, min(ask.most, setting.block_length))
-                priced = np.ones((1, setting.block_length + 1)) if seconds is None else seconds[[produced]]
-                decided = _carried_out(rule, sure, setting.block_length, priced, state)
-                answer = Block(np.array(tokens[: decided.submitted[0]], dtype=np.int32))
-            elif isinstance(ask, AskWords):
-                answer = synthetic.greedy(chain.levels[ask.level], history, ask.block.tolist())
-            else:
-                answer = None
-        if rule is not None:
-            state = rule.observe(state, decided, np.array([done.kept]))
-        emitted = done.emitted.tolist()
-        history, produced = history + emitted, produced + len(emitted)
-        counts = (decided.drafted[0], decided.submitted[0], done.offered[-1] + 1, done.accepted, len(emitted))
-        found.append(Lived(tuple(map(int, counts)), tuple(emitted)))
-    return found
-
-
-def _carried_out(rule: LengthRule, sure: list[float], depth: int, seconds: Floats, state: Floats) -> Decision:
-    """What a rule decides on a block with these confidences, cut to what there is."""
-    padded = np.zeros((1, depth))
-    padded[0, : len(sure)] = sure
-    limit = np.array([len(sure)])
-    decided = rule.decide(View(padded, limit, seconds), state)
-    drafted = np.minimum(decided.drafted, limit)
-    return Decision(drafted, np.minimum(decided.submitted, drafted))
 
 
 def with_other_future(trace: Trace, drafter: str, at: int, drafted: int, luck: int) -> Trace:

@@ -82,10 +82,37 @@ def eps_printed(
     Raises:
         ValueError: if tau_i is 0, or T does not rise past place D and there is no limit.
     """
-    tokens = _expected(p, i, bonus)
-    gains = tuple(accumulate(survivals(p[i - 1 :])))  # E[tau_{i:d'}] for d' = i .. D
-    worth = cost(i) / tokens[i]
-    return _last(lambda d: cost(d) - cost(i) < worth * _at(gains, d - i), p, i, cost, limit)
+    worth = cost(i) / _expected(p, i, bonus)[i]
+    return last_repaid(p, i, cost, worth, limit=limit)
+
+
+def last_repaid(
+    p: Sequence[Number],
+    i: int,
+    cost: Callable[[int], Number],
+    worth: Number,
+    *,
+    or_equal: bool = False,
+    limit: int | None = None,
+) -> int:
+    """max{ d' in Z : T(d') - T(i) < worth E[tau_{i:d'}] }, at least i - 1, for i from 1.
+
+    Args:
+        cost: T as a function of d, as for :func:`eps_printed`.
+        worth: of an accepted draft, in time.
+        or_equal: with <= for <.
+        limit: no d' above this one is looked at.
+
+    Raises:
+        ValueError: if T does not rise past place D and there is no limit.
+    """
+    gains = tuple(accumulate(survivals(p[i - 1 :]), initial=worth * 0))  # E[tau_{i:d'}] for d' = i - 1 .. D
+
+    def repaid(d: int) -> bool:
+        spent, gained = cost(d) - cost(i), worth * _at(gains, d - i + 1)
+        return spent < gained or (or_equal and spent == gained)
+
+    return _last(repaid, p, i, cost, limit)
 
 
 def eps_repaired(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
-from simspec.theory.lengths import conditional_gain
+from simspec.theory.lengths import conditional_gain, last_repaid
 
 Number = TypeVar("Number", float, Fraction)
 
@@ -27,20 +27,12 @@ Number = TypeVar("Number", float, Fraction)
 def theorem_limit(p: Sequence[Number], alpha: Number, i: int, *, or_equal: bool = False) -> int:
     """max{d' in Z : d' < alpha G_i(d') + i}, the eps_i of Theorems 3.3 and 3.4, for any alpha.
 
-    alpha G_i(d') - d' rises by alpha prod_{k=i..d'} p_k - 1, which never grows with d', and the set holds
-    every d' < i: it has no gap, and the first d' outside ends it.
+    That is ``lengths.last_repaid`` where one more place costs 1 and an accepted draft is worth alpha.
 
     Args:
         or_equal: with <= for <, which is how Algorithm 1's floor rounds.
     """
-    d, total, reach = i - 1, alpha * 0, alpha * 0 + 1
-    while True:
-        reach = reach * p[d] if d < len(p) else reach * 0
-        total = total + reach
-        bound = alpha * total + i
-        if not (d + 1 < bound or (or_equal and d + 1 == bound)):
-            return d
-        d += 1
+    return last_repaid(p, i, lambda d: alpha * 0 + d, alpha, or_equal=or_equal)
 
 
 def pass_limits(q: Sequence[Number], alpha: Number, d: int) -> tuple[int, ...]:

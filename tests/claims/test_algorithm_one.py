@@ -10,17 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from simspec.claims.algorithm_one import (
-    L8,
-    Family,
-    Pass,
-    Start,
-    Tuned,
-    passes,
-    regret,
-    spread,
-    starts,
-)
+from simspec.claims.lengths.families import Family, regret, spread
+from simspec.claims.lengths.one_pass import Pass, passes
+from simspec.claims.lengths.runs import Start, starts
+from simspec.claims.lengths.tuned import L8
+from simspec.claims.lengths.tuned_cases import Tuned
 from simspec.speculation.lengths import LibraSpec, View
 from simspec.strategies.survivals import conditionals
 from simspec.theory.lengths import conditional_gain, eps_printed

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simspec.claims.batches import (
+from simspec.claims.lengths.batches import (
     Batch,
     Rows,
     allocations,
@@ -20,8 +20,8 @@ from simspec.claims.batches import (
     first_stop,
     in_turn,
     some_rows,
-    subsets,
 )
+from simspec.claims.lengths.partly_padded import subsets
 from simspec.speculation.lengths import expected_tokens
 from simspec.strategies.survivals import expected_accepted, survival
 

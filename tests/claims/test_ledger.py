@@ -6,8 +6,9 @@ import os
 
 import pytest
 
+from simspec.claims.all_claims import CLAIMS
 from simspec.claims.base import Against, Claim, Effort
-from simspec.claims.ledger import CLAIMS, entry
+from simspec.claims.ledger import entry
 from simspec.claims.plain import plain
 
 # A quick look in development, the ledger's own default where evidence is required.

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from simspec.claims.adjustments import L4, L21, printed
 from simspec.claims.base import Against
-from simspec.claims.blocks import Block, all_lines, lines
-from simspec.claims.iterating import L6_LIMIT, Unbounded, adjusted_for_long
-from simspec.claims.marginal import L12
-from simspec.claims.peak import L20
-from simspec.claims.stopping import L13_FREE
+from simspec.claims.lengths.adjustments import L4, L21, printed
+from simspec.claims.lengths.blocks import Block, all_lines, lines
+from simspec.claims.lengths.marginal import L12
+from simspec.claims.lengths.peak import L20
+from simspec.claims.lengths.stopping import L13_FREE
+from simspec.claims.lengths.unbounded import L6_LIMIT, Unbounded, adjusted_for_long
 from simspec.speculation import lengths as simulated
 from simspec.strategies.costs import Curve, affine, convex_costs, rising_costs, tying_costs, vllm_curve
 from simspec.strategies.survivals import Conditional, conditionals, tokens_by_outcome

@@ -11,9 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simspec.claims import length_safety, sampling
 from simspec.claims.base import Against
-from simspec.claims.chance import (
+from simspec.claims.lossless import (
+    length_cases,
+    length_rules,
+    length_safety,
+    length_scans,
+    sampled_cases,
+    sampling,
+    surviving,
+)
+from simspec.claims.lossless.chance import (
     OneByOne,
     State,
     Text,
@@ -56,7 +64,7 @@ def test_cycles_compose_to_whole_texts(models, semantics):
     chain = Chain(("a", "b", "c"), semantics)
     whole = every(lambda luck: decode(chain, RejectionJudge(luck), held, drawn(held[0], luck, 2), 3))
     assert sum(whole.values()) == 1
-    assert sampling.texts_of(sampling.Case(semantics, 2, 3, models)) == whole
+    assert sampled_cases.texts_of(sampled_cases.Case(semantics, 2, 3, models)) == whole
 
 
 def test_every_luck_weighs_what_it_chose():
@@ -136,7 +144,7 @@ def texts_under(rule: LengthRule, drafter: Chances, target: Chances, seconds: Cu
             return min(int(rule.decide(view, before).submitted[0]), most)
 
         done = play(
-            length_safety.PAIR,
+            length_cases.PAIR,
             RejectionJudge(luck),
             models,
             submitting(submitted, place, luck, most),
@@ -180,8 +188,8 @@ def test_libraspec_is_lossy_at_the_papers_alpha_too():
     or more only where the second is 0, so 1 0 is submitted and accepted, and where the second is not 0 it is
     drawn anew: P(1 0) = 1/3 (1/3 + 2/3 x 1/3) = 5/27, not 1/9.
     """
-    claim = length_safety.L16H
-    found = length_safety.texts_of(claim.pinned, length_safety.libraspec(claim.pinned.setting))
+    claim = length_scans.L16H
+    found = length_cases.texts_of(claim.pinned, length_rules.libraspec(claim.pinned.setting))
     assert beginnings(found, 2)[1, 0] == Fraction(5, 27)
     assert beginnings(claim.pinned.own, 2)[1, 0] == Fraction(1, 9)
 
@@ -193,7 +201,7 @@ def test_libraspec_is_lossy_at_the_papers_alpha_too():
 def test_the_scan_of_the_claims_is_the_simulators_sum(confidence, rises):
     """Claims L16c, L16e, L16f: the length is where the simulator's expected tokens a second are most."""
     seconds = tuple(Fraction(2 + sum(rises[:n])) for n in range(len(confidence) + 1))
-    found = length_safety.best_length([Fraction(q) for q in confidence], seconds)
+    found = length_rules.best_length([Fraction(q) for q in confidence], seconds)
     rates = expected_tokens(np.array([confidence]))[0] / np.array(seconds, dtype=float)
     assert rates[found] == pytest.approx(rates.max(), rel=1e-12)
     assert (rates[:found] < rates[found] * (1 - 1e-12)).all()
@@ -204,7 +212,7 @@ def test_how_many_rules_are_safe():
     (2 x 2); and cuts at 0 to n of blocks of n."""
     rules = [length_safety.Lengths(submitted) for submitted in product(range(3), repeat=4)]
     assert sum(length_safety._by_tokens_before(rule) for rule in rules) == 1 + 4
-    assert [sum(map(sampling._is_cut, sampling._rules(n))) for n in (1, 2, 3)] == [2, 3, 4]
+    assert [sum(map(surviving._is_cut, surviving._rules(n))) for n in (1, 2, 3)] == [2, 3, 4]
 
 
 def test_early_emit_below_the_target_itself():

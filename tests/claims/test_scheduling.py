@@ -9,27 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simspec.claims import scheduling as claims
 from simspec.claims.base import Claim, Effort, decide
+from simspec.claims.scheduling import adaptive as adapting
+from simspec.claims.scheduling import dynamic_program, hindsight, kinds
 from simspec.strategies.costs import affine
 from simspec.strategies.survivals import survival
 from simspec.theory import renewal
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
-LEDGER = claims.Text((1, 1, 1, 1, 1, 0) * 10, ((0, ONE), (2, Fraction(3, 2)), (4, Fraction(12, 5))))
+LEDGER = hindsight.Text((1, 1, 1, 1, 1, 0) * 10, ((0, ONE), (2, Fraction(3, 2)), (4, Fraction(12, 5))))
 
 
 def test_the_ledgers_example_of_hindsight_takes_34_and_two_drafts_30() -> None:
     """A stretch of 6: 4 drafts make 5 tokens in 2.4 and the sixth costs 1; two cycles of 2 drafts cost 3."""
-    assert claims.least_seconds(LEDGER, claims.hindsight)[0] == 34
-    assert claims.least_seconds(LEDGER, claims.only(1))[0] == 30
-    assert claims.least_seconds(LEDGER, claims.any_scheme)[0] == 30
+    assert hindsight.least_seconds(LEDGER, hindsight.hindsight)[0] == 34
+    assert hindsight.least_seconds(LEDGER, hindsight.only(1))[0] == 30
+    assert hindsight.least_seconds(LEDGER, hindsight.any_scheme)[0] == 30
 
 
 def test_no_text_of_two_tokens_refutes_hindsight_with_these_prices() -> None:
-    smaller = [case for case in claims._texts(1, ((0, 1, 2),), range(1, 9)) if len(case.agreed) < 3]
+    smaller = [case for case in hindsight._texts(1, ((0, 1, 2),), range(1, 9)) if len(case.agreed) < 3]
     assert len(smaller) > 100
-    assert all(claims.S10.statement.rule(case) is None for case in smaller)
+    assert all(hindsight.S10.statement.rule(case) is None for case in smaller)
 
 
 @given(st.lists(st.sampled_from([1, 1, 0]), min_size=1, max_size=6), st.data())
@@ -37,7 +38,7 @@ def test_least_seconds_is_the_least_over_all_schedules_one_by_one(
     agreed: list[int], data: st.DataObject
 ) -> None:
     prices = data.draw(st.lists(st.integers(1, 9), min_size=3, max_size=3))
-    text = claims.Text(tuple(agreed), tuple(zip((0, 1, 3), map(Fraction, prices), strict=True)))
+    text = hindsight.Text(tuple(agreed), tuple(zip((0, 1, 3), map(Fraction, prices), strict=True)))
     times = []
     for schedule in product(range(3), repeat=len(agreed)):
         at, seconds = 0, Fraction(0)
@@ -45,18 +46,18 @@ def test_least_seconds_is_the_least_over_all_schedules_one_by_one(
             if at < len(agreed):
                 at, seconds = text.end(at, text.schemes[i][0]), seconds + text.schemes[i][1]
         times.append(seconds)
-    assert claims.least_seconds(text, claims.any_scheme)[0] == min(times)
+    assert hindsight.least_seconds(text, hindsight.any_scheme)[0] == min(times)
 
 
-@pytest.mark.parametrize("claim", [claims.S10, claims.L17], ids=lambda c: c.id)
+@pytest.mark.parametrize("claim", [hindsight.S10, kinds.L17], ids=lambda c: c.id)
 def test_a_counterexample_is_found_without_the_pinned_one(claim: Claim) -> None:
     assert decide(claim.statement, Effort(), claim.id).verdict == "refuted"
 
 
 def test_all_schedules_are_walked() -> None:
     """Three places, nothing agreed: every cycle makes one token, so 3 x 3 x 3 schedules."""
-    scene = claims.Scene(((0, 0, 0), (0, 0, 0)), ((0, 0), (0, 1), (1, 2)), (0, 1), (4, 1), 1)
-    walked = list(claims.all_schedules(scene))
+    scene = dynamic_program.Scene(((0, 0, 0), (0, 0, 0)), ((0, 0), (0, 1), (1, 2)), (0, 1), (4, 1), 1)
+    walked = list(dynamic_program.all_schedules(scene))
     assert len(walked) == 27
     # Plain decoding: three forwards of one token at 4 + 1.
     assert {taken: seconds for seconds, taken in walked}[0, 0, 0] == 15
@@ -65,14 +66,14 @@ def test_all_schedules_are_walked() -> None:
     assert {taken: seconds for seconds, taken in walked}[0, 1, 0] == 5 + (2 + 6 + 1) + (5 + 1)
 
 
-@given(claims._random_kinds(own_costs=True))
-def test_dinkelbachs_iteration_finds_the_best_policy(case: claims.Kinds) -> None:
+@given(kinds.random_kinds(own_costs=True))
+def test_dinkelbachs_iteration_finds_the_best_policy(case: kinds.Kinds) -> None:
     assert renewal.best_rate(case.weights, case.tokens, case.curves) == case.best()[0]
 
 
 def test_the_bounds_follow_from_one_another() -> None:
     """excess <= spread <= the bound by the rate's variance, as squares."""
-    for case in claims._constant_kinds(1):
+    for case in adapting._constant_kinds(1):
         spread = renewal.spread(case.weights, [survival(p) for p in case.accepted])
         depth = len(case.accepted[0])
         rates = [p[0] for p in case.accepted]
@@ -83,8 +84,8 @@ def test_the_bounds_follow_from_one_another() -> None:
 @pytest.mark.parametrize("half_gap", [Fraction(1, 10), Fraction(1, 100)])
 def test_the_spread_is_reached_but_for_a_factor_that_goes_to_one(half_gap: Fraction) -> None:
     """One place, probability h or 0 equally often, T(d) = 1 + d h/2: 1/(1 + h/4) of the bound."""
-    case = claims.Kinds((ONE, ONE), ((half_gap,), (Fraction(0),)), (affine(ONE, half_gap / 2, 1),))
-    adaptive, static = claims.gain(claims._of_lengths(case))
+    case = kinds.Kinds((ONE, ONE), ((half_gap,), (Fraction(0),)), (affine(ONE, half_gap / 2, 1),))
+    adaptive, static = adapting.gain(adapting._of_lengths(case))
     bound = renewal.spread(case.weights, [survival(p) for p in case.accepted])
     assert (adaptive - static) / bound == 1 / (1 + half_gap / 4)
 
@@ -92,8 +93,8 @@ def test_the_spread_is_reached_but_for_a_factor_that_goes_to_one(half_gap: Fract
 def test_how_much_of_the_spread_usual_settings_reach() -> None:
     """Rates .9 and .5 equally often, up to 8 drafts, T = 10 + d: 2.63 against 2.26, bound 1.03 more."""
     rates = (Fraction(9, 10), HALF)
-    case = claims.Kinds((ONE, ONE), tuple((a,) * 8 for a in rates), (affine(Fraction(10), ONE, 8),))
-    adaptive, static = claims.gain(claims._of_lengths(case))
+    case = kinds.Kinds((ONE, ONE), tuple((a,) * 8 for a in rates), (affine(Fraction(10), ONE, 8),))
+    adaptive, static = adapting.gain(adapting._of_lengths(case))
     bound = renewal.spread(case.weights, [survival(p) for p in case.accepted])
     assert float(adaptive) == pytest.approx(2.63, abs=0.005)
     assert float(static) == pytest.approx(2.26, abs=0.005)

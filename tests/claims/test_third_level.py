@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simspec.claims import third_level as claims
 from simspec.claims.base import Against, Claim, Effort, decide
+from simspec.claims.chains import cascades, polybasic, third_level
+from simspec.claims.chains.walked import Cascade, walked_cascade
 from simspec.strategies.survivals import chances
 from simspec.theory import chains
 from simspec.theory import third_level as theory
@@ -53,7 +54,7 @@ def test_the_ledgers_first_numbers_for_a_slope() -> None:
 
 
 def _speed(alpha: Fraction, inner: Fraction, cost: Fraction, slope: Fraction) -> Fraction:
-    walked = claims.walked_cascade(claims.Cascade(alpha, inner, 2, 4, cost, slope))
+    walked = walked_cascade(Cascade(alpha, inner, 2, 4, cost, slope))
     return walked.tokens / walked.seconds
 
 
@@ -108,7 +109,9 @@ def test_a_target_that_accepts_less_after_an_insertion_makes_the_first_right_sid
     assert not one.exact
 
 
-@pytest.mark.parametrize("claim", [claims.S12, claims.S12B, claims.S42, claims.S11B], ids=lambda c: c.id)
+@pytest.mark.parametrize(
+    "claim", [polybasic.S12, polybasic.S12B, polybasic.S42, cascades.S11B], ids=lambda c: c.id
+)
 def test_a_counterexample_is_found_without_the_pinned_one(claim: Claim) -> None:
     assert decide(claim.statement, Effort(), claim.id).verdict == "refuted"
 
@@ -117,15 +120,15 @@ def test_s12_pins_the_smallest_case_with_a_drafter_that_is_accepted() -> None:
     """Among whole seconds up to 9, 1 or 2 rounds, 1 or 2 drafts, acceptance 1/2 or 1."""
     against = [
         case
-        for case in claims._insertions(1)
-        if case.lower and case.upper and isinstance(claims.S12.statement.rule(case), Against)
+        for case in polybasic._insertions(1)
+        if case.lower and case.upper and isinstance(polybasic.S12.statement.rule(case), Against)
     ]
-    assert against[0] == claims.S12.pinned
+    assert against[0] == polybasic.S12.pinned
 
 
 def test_where_the_targets_cost_is_flat_truncation_never_pays_and_replacement_has_a_threshold() -> None:
     """Corollaries that the proofs of S43 and S44 name, over a grid of place laws."""
-    for law, drafts in product(claims._laws(4), (1, 2, 3)):
+    for law, drafts in product(third_level._laws(4), (1, 2, 3)):
         for middle in (Fraction(1, 10), HALF, Fraction(1)):
             costs = theory.Costs(Fraction(1, 10), middle, Fraction(0), Fraction(1), Fraction(0))
             pair = theory.pair(law, costs, drafts)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from simspec.claims.chance import Model, Text, arrays, certain, decode, drawn, every, own_joint
+from simspec.claims.lossless.chance import Model, Text, arrays, certain, decode, drawn, every, own_joint
 from simspec.speculation.chains import DECODED_SEMANTICS, Chain
 from simspec.speculation.verify import GreedyJudge, Judge, Luck, RejectionJudge
 from simspec.strategies.models import distribution_levels

@@ -1,7 +1,7 @@
 """What bounds the waste of a cache that is rolled back, over runs longer than claims S9 to S9e look at.
 
 That a masked cache is a cache built afresh, that truncating spares valid entries, and that compaction bounds
-waste whatever happens in between are claims (:mod:`simspec.claims.cache`).
+waste whatever happens in between are claims (:mod:`simspec.claims.simulator`).
 """
 
 from __future__ import annotations

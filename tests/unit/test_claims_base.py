@@ -8,8 +8,9 @@ from fractions import Fraction
 import pytest
 from hypothesis import strategies as st
 
+from simspec.claims.all_claims import CLAIMS
 from simspec.claims.base import UNMET, Claim, Effort, Outcome, Statement, against, decide
-from simspec.claims.ledger import CLAIMS, Entry, check, chosen, document, effort_of, entry
+from simspec.claims.ledger import Entry, check, chosen, document, effort_of, entry
 from simspec.claims.plain import number, plain, shown
 from simspec.errors import BadInput
 

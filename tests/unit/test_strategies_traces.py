@@ -15,22 +15,7 @@ from hypothesis import strategies as st
 
 from simspec.speculation.chains import Chain
 from simspec.speculation.lengths import Static
-from simspec.strategies.scenarios import (
-    CHAINS,
-    COUNTED,
-    RULES,
-    Prices,
-    Scenario,
-    all_scenarios,
-    decode,
-    in_batches,
-    price,
-    recorded,
-    replay,
-    scenarios,
-    with_other_future,
-)
-from simspec.strategies.traces import (
+from simspec.strategies.made_up_models import (
     EOS,
     FUNCTIONS,
     LOOKUP,
@@ -40,12 +25,25 @@ from simspec.strategies.traces import (
     TARGET,
     VOCABULARY,
     Setting,
-    Synthetic,
     Tabulated,
     all_settings,
     settings_of,
-    synthetic_traces,
 )
+from simspec.strategies.scenarios import (
+    CHAINS,
+    RULES,
+    Prices,
+    Scenario,
+    all_scenarios,
+    in_batches,
+    price,
+    recorded,
+    replay,
+    scenarios,
+    with_other_future,
+)
+from simspec.strategies.token_by_token import COUNTED, decode
+from simspec.strategies.traces import Synthetic, synthetic_traces
 
 MANY = Setting(seed=3, prompts=60, output_tokens=20, block_length=4)
 # Whether there is one, not the smallest one.
@@ -304,7 +302,7 @@ def test_another_future_is_another_one() -> None:
 
 def test_listing_strategies_and_claims_loads_no_tables() -> None:
     """pandas and pyarrow take longer to load than all of the rest: only a trace that is made needs them."""
-    modules = "simspec.strategies.scenarios, simspec.claims.simulator, simspec.claims.cache"
+    modules = "simspec.strategies.scenarios, simspec.claims.ledger"
     code = f"import sys, {modules}; print(*({{'pandas', 'pyarrow'}} & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.split() == []

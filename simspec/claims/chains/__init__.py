@@ -1,0 +1,1 @@
+"""Claims on chains of models: when a further level pays."""

@@ -1,0 +1,1 @@
+"""Claims on block lengths: which is best, and what published rules make of it."""

@@ -1,0 +1,1 @@
+"""Claims on whose text comes out: which chains and length rules keep the target's own."""

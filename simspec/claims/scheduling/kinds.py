@@ -1,0 +1,249 @@
+"""Lengths chosen anew each cycle, for cycles of several kinds (L17, L17b).
+
+Cycles are drawn afresh, and every policy that sees the kind is enumerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from itertools import combinations_with_replacement, product
+
+from hypothesis import strategies as st
+
+from simspec.claims.base import Claim, Outcome, Plot, Statement, against
+from simspec.claims.plain import number, shown
+from simspec.strategies.costs import Curve, affine, rising_costs
+from simspec.strategies.survivals import Conditional, conditionals, expected_accepted, grid
+from simspec.theory import renewal
+
+ONE = Fraction(1)
+
+
+# L17, L17b: kinds of cycles, drawn afresh
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Kinds of cycles, equally likely unless weighted.
+
+    Attributes:
+        weights: how often each comes.
+        accepted: p_1 .. p_D of each kind, each given that all before were accepted.
+        seconds: T(0) .. T(D), one curve for all kinds or one for each.
+    """
+
+    weights: tuple[Fraction, ...]
+    accepted: tuple[Conditional, ...]
+    seconds: tuple[Curve, ...]
+
+    @cached_property
+    def tokens(self) -> list[list[Fraction]]:
+        """Expected tokens, shape (kinds, D + 1)."""
+        return [[1 + x for x in expected_accepted(p)] for p in self.accepted]
+
+    @cached_property
+    def curves(self) -> tuple[Curve, ...]:
+        return self.seconds * (len(self.weights) if len(self.seconds) == 1 else 1)
+
+    def rate(self, lengths: tuple[int, ...]) -> Fraction:
+        """Long-run tokens per second if each kind gets its length."""
+        tokens = [x[d] for x, d in zip(self.tokens, lengths, strict=True)]
+        return renewal.rate(self.weights, tokens, [t[d] for t, d in zip(self.curves, lengths, strict=True)])
+
+    @property
+    def policies(self) -> Iterator[tuple[int, ...]]:
+        """Every way of giving each kind a length."""
+        return product(range(len(self.accepted[0]) + 1), repeat=len(self.weights))
+
+    def best(self) -> tuple[Fraction, tuple[int, ...]]:
+        """The greatest rate of all policies, by trying them all."""
+        return max((self.rate(lengths), lengths) for lengths in self.policies)
+
+    def best_static(self) -> tuple[Fraction, int]:
+        lengths = range(len(self.accepted[0]) + 1)
+        return max((self.rate((d,) * len(self.weights)), d) for d in lengths)
+
+
+def _chosen(worth: list[list[Fraction]]) -> Iterator[tuple[int, ...]]:
+    """Every policy that takes one of each kind's best lengths."""
+    return product(*([d for d, w in enumerate(row) if w == max(row)] for row in worth))
+
+
+def _own_ratio(case: Kinds) -> Outcome:
+    ratios = [
+        [x / t for x, t in zip(*row, strict=True)] for row in zip(case.tokens, case.curves, strict=True)
+    ]
+    # Where ratios tie, the rule may take the luckiest.
+    found, lengths = max((case.rate(choice), choice) for choice in _chosen(ratios))
+    best, policy = case.best()
+    if found == best:
+        return None
+    rows = [
+        f"kind {i + 1}: lengths 0.. make {shown(tuple(x))} tokens in {shown(t)}; best ratio at {d}, "
+        f"{number(x[d] / t[d])} tokens a second"
+        for i, (x, t, d) in enumerate(zip(case.tokens, case.curves, lengths, strict=True))
+    ]
+    return against(
+        *rows,
+        f"lengths {shown(lengths)}, each the best of its kind, make {number(found)} tokens a second in the "
+        "long run",
+        f"lengths {shown(policy)} make {number(best)}",
+    )
+
+
+def _priced(case: Kinds, at_static_rate: bool = False) -> Outcome:
+    best, policy = case.best()
+    price = case.best_static()[0] if at_static_rate else best
+    worth = [
+        [x - price * t for x, t in zip(*row, strict=True)]
+        for row in zip(case.tokens, case.curves, strict=True)
+    ]
+    rates = {case.rate(choice) for choice in _chosen(worth)}
+    if rates == {best} and renewal.best_rate(case.weights, case.tokens, case.curves) == best:
+        return None
+    return against(f"best {number(best)} at {shown(policy)}; priced at {number(price)}: {shown(rates)}")
+
+
+def _unseen(case: Kinds, mean_of_ratios: bool = False) -> Outcome:
+    """One length for all kinds, against every mixture of lengths over up to four cycles."""
+    kinds = range(len(case.weights))
+    lengths = range(len(case.accepted[0]) + 1)
+    total = sum(case.weights)
+
+    def mean(values: list[Fraction]) -> Fraction:
+        return sum((w * v for w, v in zip(case.weights, values, strict=True)), Fraction(0)) / total
+
+    tokens = [mean([case.tokens[i][d] for i in kinds]) for d in lengths]
+    seconds = [mean([case.curves[i][d] for i in kinds]) for d in lengths]
+    if mean_of_ratios:
+        judged = [mean([case.tokens[i][d] / case.curves[i][d] for i in kinds]) for d in lengths]
+    else:
+        judged = [x / t for x, t in zip(tokens, seconds, strict=True)]
+    chosen = judged.index(max(judged))
+    best, mixture = max(
+        (sum(tokens[d] for d in cycles) / sum(seconds[d] for d in cycles), cycles)
+        for n in range(1, 5)
+        for cycles in combinations_with_replacement(lengths, n)
+    )
+    if tokens[chosen] / seconds[chosen] == best:
+        return None
+    return against(
+        f"mean tokens {shown(tuple(tokens))}, mean seconds {shown(tuple(seconds))}",
+        f"chosen length {chosen}: {number(tokens[chosen] / seconds[chosen])} tokens a second",
+        f"lengths {shown(mixture)} in turn: {number(best)}",
+    )
+
+
+def _kinds(level: int, curves: int = 1) -> Iterator[Kinds]:
+    for depth in (1, 2):
+        prices = [affine(Fraction(t), ONE, depth) for t in range(1, 4 + level)]
+        for first, second in product(product(grid(5), repeat=depth), repeat=2):
+            # Past a certain refusal nothing counts.
+            if any(0 in p[:-1] for p in (first, second)) or (
+                depth == 2 and level < 2 and first != (ONE, ONE)
+            ):
+                continue
+            for seconds in product(prices, repeat=curves):
+                yield Kinds((ONE, ONE), (first, second), seconds)
+
+
+@st.composite
+def random_kinds(draw: st.DrawFn, own_costs: bool = False) -> Kinds:
+    count, depth = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    weights = draw(st.lists(st.integers(1, 8), min_size=count, max_size=count))
+    one = conditionals(longest=depth, shortest=depth)
+    accepted = draw(st.lists(one, min_size=count, max_size=count))
+    curves = count if own_costs else 1
+    seconds = draw(st.lists(rising_costs(depth), min_size=curves, max_size=curves))
+    return Kinds(tuple(map(Fraction, weights)), tuple(accepted), tuple(seconds))
+
+
+def _rates_by_length(case: Kinds) -> Plot:
+    lengths = range(len(case.accepted[0]) + 1)
+    series = {
+        f"kind {i + 1} alone": tuple(float(x[d] / t[d]) for d in lengths)
+        for i, (x, t) in enumerate(zip(case.tokens, case.curves, strict=True))
+    }
+    series["best long-run rate"] = tuple(float(case.best()[0]) for _ in lengths)
+    return Plot(
+        "Tokens per second of a cycle by its length",
+        "line",
+        "drafts",
+        "tokens per second",
+        tuple(lengths),
+        series,
+    )
+
+
+OVER_KINDS = (
+    "two equally likely kinds, acceptance in fifths, up to 2 drafts, affine cost; random ones: up to 3 "
+    "kinds, 3 drafts, any weights and rising costs; all policies of each"
+)
+L17_STATEMENT = Statement(
+    words=(
+        "Choosing in each cycle the length of best expected tokens per second in it maximises long-run "
+        "tokens per second"
+    ),
+    formula="d_i = argmax_d X_i(d) / T(d) maximises sum w_i X_i(d_i) / sum w_i T(d_i)",
+    rule=_own_ratio,
+    over=OVER_KINDS,
+    domain=random_kinds(),
+    every=_kinds,
+    examples=100,
+)
+L17 = Claim(
+    id="L17",
+    source="the objective of LibraSpec (2608.08721) Eq. 2 and of its oracle, taken cycle by cycle",
+    statement=L17_STATEMENT,
+    expected="refuted",
+    because=(
+        "A second is worth what it would make elsewhere: the long-run rate. In a poor cycle the best own "
+        "ratio is below that, so its drafts cost more than they bring; in a rich one above it, so it stops "
+        "too early."
+    ),
+    pinned=Kinds((ONE, ONE), ((ONE,), (Fraction(2, 5),)), (affine(Fraction(3), ONE, 1),)),
+    repaired=L17_STATEMENT.but(
+        "Choosing in each cycle the length that maximises E[tokens] - lambda T, lambda the best long-run "
+        "rate, does",
+        _priced,
+        formula="d_i = argmax_d X_i(d) - lambda T(d); Dinkelbach's iteration finds lambda",
+    ),
+    broken=(
+        L17_STATEMENT.but(
+            "... with lambda the best rate of one length for all", partial(_priced, at_static_rate=True)
+        ),
+    ),
+    plot=_rates_by_length,
+)
+L17B_STATEMENT = Statement(
+    words=(
+        "Where cycles cannot be told apart, one length for all, of best mean tokens over mean time, is as "
+        "fast as any mixture of lengths"
+    ),
+    formula="max_d E[X(d)] / E[T(d)] >= sum_c E[X(d_c)] / sum_c E[T(d_c)] for all d_1 .. d_n",
+    rule=_unseen,
+    over=f"{OVER_KINDS}, each with its own costs; mixtures over up to 4 cycles",
+    domain=random_kinds(own_costs=True),
+    every=lambda level: _kinds(min(level, 1) - 1, curves=2),
+    examples=60,
+)
+L17B = Claim(
+    id="L17b",
+    source="L17 for cycles that are i.i.d. and indistinguishable",
+    statement=L17B_STATEMENT,
+    expected="holds",
+    because=(
+        "A mixture's rate is a mediant of the single lengths' rates, so it lies between the least and the "
+        "greatest."
+    ),
+    broken=(
+        L17B_STATEMENT.but(
+            "... of best mean of tokens over time, E[X/T]", partial(_unseen, mean_of_ratios=True)
+        ),
+    ),
+)
+
+CLAIMS = (L17, L17B)
