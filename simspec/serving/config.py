@@ -1,0 +1,77 @@
+"""What a simulated engine is: its frozen parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from simspec.errors import BadInput
+from simspec.serving.clock import nanoseconds
+from simspec.serving.kvcache import Memory
+from simspec.serving.policies import Policy
+from simspec.serving.pricing import Costs
+from simspec.serving.verdicts import Source
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """Speculation is on: who says how long drafts are, and what the target accepts.
+
+    ``remembered`` is how much of the recent acceptance a step leaves, as policies see it.
+    """
+
+    policy: Policy
+    source: Source
+    remembered: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.remembered < 1:
+            raise BadInput(f"remembered is {self.remembered}", allowed="0 up to, not including, 1")
+
+
+@dataclass(frozen=True)
+class Serving:
+    """One engine on one device (or one group of devices that act as one).
+
+    Attributes:
+        costs: what its forwards cost.
+        slots: requests in the batch at most.
+        speculation: None for plain decoding.
+        memory: its KV blocks.
+        prefill: ``whole``: a prompt is read in one step; ``chunked``: as the token budget allows.
+        mixed: whether prompts are read in the same step as others decode. If not, reading goes first.
+        token_budget: new tokens of a step. Rows that decode go first; then prompts in order of admission.
+            A whole prompt that is larger is read on its own.
+        queue_limit: requests that may wait; who comes then is rejected. None for no limit.
+        patience_seconds: how long a request waits to be admitted before it is withdrawn.
+        stride: compute several steps at once where nothing can change in between; the tables are the same.
+    """
+
+    costs: Costs
+    slots: int
+    speculation: Speculation | None = None
+    memory: Memory = field(default_factory=Memory)
+    prefill: Literal["whole", "chunked"] = "whole"
+    mixed: bool = True
+    token_budget: int = 8192
+    queue_limit: int | None = None
+    patience_seconds: float | None = None
+    stride: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("slots", "token_budget"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name} is {getattr(self, name)}", allowed="at least 1")
+        if self.queue_limit is not None and self.queue_limit < 0:
+            raise BadInput(f"queue_limit is {self.queue_limit}", allowed="at least 0")
+        if self.prefill not in ("whole", "chunked"):
+            raise BadInput(f"prefill is {self.prefill!r}", allowed="whole, chunked")
+        if self.patience_seconds is not None:
+            nanoseconds(self.patience_seconds, "patience_seconds")
+        if self.speculation is not None and self.costs.drafter is None:
+            raise BadInput("speculation needs a drafter to price", hint="name one in costs")
+
+    @property
+    def lookahead(self) -> int:
+        """Drafted tokens that a step may need room for."""
+        return 0 if self.speculation is None else self.speculation.policy.longest

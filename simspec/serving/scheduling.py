@@ -1,0 +1,227 @@
+"""Who gets a place and what a step does: all of its decisions, none of its luck."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simspec.serving.batch import Batch
+from simspec.serving.config import Serving
+from simspec.serving.kvcache import Pool
+from simspec.serving.policies import View
+from simspec.serving.request import NEVER, Ticket
+from simspec.serving.step import Chunk, Plan
+from simspec.serving.stepcost import StepCost
+
+Ints = NDArray[np.int64]
+
+
+class Scheduler:
+    """The state that decisions rest on.
+
+    Attributes:
+        queue: who waits, the next to be admitted first.
+        batch, pools: rows and blocks; the target's pool first, then the drafter's if it is charged.
+    """
+
+    def __init__(self, serving: Serving, available: Callable[[], Ints] | None, cost: StepCost):
+        """``available``: how many tokens could be drafted in each slot; of verdicts there is nothing here."""
+        self.serving, self.available, self.cost = serving, available, cost
+        self.batch = Batch(serving.slots, serving.lookahead)
+        memory, speculation = serving.memory, serving.speculation
+        self.pools = [Pool(serving.slots, memory.target_blocks, memory.block_tokens)]
+        if speculation is not None and memory.drafter_blocks is not None:
+            self.pools.append(Pool(serving.slots, memory.drafter_blocks, memory.block_tokens))
+        self.queue: deque[Ticket] = deque()
+        self.policy = None if speculation is None else speculation.policy
+        self.policy_state = 0 if self.policy is None else self.policy.begin()
+        self.remembered = 0.0 if speculation is None else speculation.remembered
+        self._accepted = self._tried = 0.0
+        self._counted = False
+        self._moved = 0
+        self._reserved = memory.lookahead == "reserved"
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.queue) or self.batch.occupied > 0
+
+    def fits_alone(self, prompt_tokens: int, output_tokens: int) -> bool:
+        """Whether a request could be served to its end with all of the memory to itself."""
+        tokens = prompt_tokens + output_tokens + self.serving.lookahead
+        return all(pool.blocks(tokens) <= pool.total for pool in self.pools)
+
+    # -- admission ----------------------------------------------------------------------------------------
+
+    def admit(self, now: int) -> list[int]:
+        """First come, first served: while there is a slot, and memory beyond what the rows may need now.
+
+        A request gets blocks for all of its text at once. Returns slots of those that go on where they were
+        when their blocks were swapped out; the others read their text first.
+        """
+        resumed: list[int] = []
+        batch, queue = self.batch, self.queue
+        if not queue or not batch.vacant:
+            return resumed
+        wanted = batch.reach if self._reserved else batch.context + self.serving.lookahead * batch.decoding
+        needed = [pool.missing(wanted) for pool in self.pools]
+        # Whoever is admitted below gets what the coming step may need, so the plan need not count again.
+        self._counted = self._reserved
+        ahead = self.serving.lookahead + 1 if self._reserved else 0
+        while queue and batch.vacant:
+            ticket = queue[0]
+            tokens = ticket.request.prompt_tokens + ticket.produced + ahead
+            for pool, short in zip(self.pools, needed, strict=True):
+                if pool.blocks(tokens) > pool.free - short:
+                    return resumed
+            queue.popleft()
+            slot = batch.seat(ticket)
+            for pool in self.pools:
+                pool.take(slot, tokens)
+            if ticket.admitted_at == NEVER:
+                ticket.admitted_at = now
+            if ticket.swapped:
+                self._move(ticket)
+                batch.begin(slot, ticket.lag)
+                resumed.append(slot)
+        return resumed
+
+    def leave(self, slot: int) -> Ticket:
+        """Empty a slot and free its blocks; whoever was in it."""
+        for pool in self.pools:
+            pool.release(slot)
+        return self.batch.leave(slot)
+
+    # -- the step -----------------------------------------------------------------------------------------
+
+    def plan(self) -> Plan:
+        """What the coming step does; rows that find no block are preempted, the last admitted first."""
+        batch, serving = self.batch, self.serving
+        rows = length = drafted = preempted = 0
+        if batch.rows and (serving.mixed or not batch.prefilling):
+            length = self._length()
+            if length and self.available is not None:
+                drafted = batch.draft(length, self.available())
+            else:
+                batch.draft_nothing()
+            if self._lacks_blocks():
+                preempted = self._preempt()
+                drafted = int(batch.drafted_now.sum())
+            for pool in self.pools:
+                pool.grow()
+            rows = batch.rows
+        self._counted = False
+        chunks = self._chunks(serving.token_budget - rows - drafted) if batch.prefilling else []
+        if not rows and not chunks:
+            raise ValueError(f"{len(self.queue)} requests wait and there is nothing to do: blocks were lost")
+        blocks = (self.pools[0].used, self.pools[1].used if len(self.pools) > 1 else 0)
+        moved, self._moved = self._moved, 0
+        return Plan(
+            rows,
+            length,
+            drafted,
+            chunks,
+            preempted,
+            len(self.queue),
+            batch.context_tokens if rows else 0,
+            blocks,
+            moved,
+        )
+
+    def _length(self) -> int:
+        if self.policy is None:
+            return 0
+        batch = self.batch
+        view = View(
+            batch.rows,
+            len(self.queue),
+            batch.context_tokens,
+            self.pools[0].free,
+            self._accepted,
+            self._tried,
+            lambda longest: self.cost.seconds(batch, longest),
+        )
+        length, self.policy_state = self.policy.length(view, self.policy_state)
+        if not 0 <= length <= self.policy.longest:
+            raise ValueError(f"{self.policy} answered {length}")
+        return length
+
+    def _lacks_blocks(self) -> bool:
+        if self._counted:
+            self._counted = False
+            return any(pool.short > pool.free for pool in self.pools)
+        tokens = self.batch.reach if self._reserved else self.batch.context + self.batch.drafted_now
+        lacks = False
+        for pool in self.pools:
+            lacks |= pool.missing(tokens) > pool.free
+        return lacks
+
+    def _preempt(self) -> int:
+        preempted = 0
+        while self._lacks_blocks():
+            slot = self.batch.youngest()
+            decoding = slot not in self.batch.prefilling
+            ticket = self.leave(slot)
+            ticket.preemptions += 1
+            if decoding and self.serving.memory.preemption == "swap":
+                self._move(ticket)
+            self.queue.appendleft(ticket)
+            preempted += 1
+        return preempted
+
+    def _move(self, ticket: Ticket) -> None:
+        """Move a request's text from the device to the host, or back."""
+        ticket.swapped = not ticket.swapped
+        tokens = ticket.request.prompt_tokens + ticket.produced
+        self._moved += sum(pool.blocks(tokens) for pool in self.pools)
+
+    def _chunks(self, budget: int) -> list[Chunk]:
+        whole = self.serving.prefill == "whole"
+        chunks: list[Chunk] = []
+        for slot, unread in self.batch.prefilling.items():
+            tokens = unread if whole else min(unread, budget)
+            # A whole prompt beyond the budget would never be read if the first were not let through.
+            if (tokens > budget and chunks) or tokens < 1:
+                break
+            ticket = self.batch.ticket(slot)
+            chunks.append(Chunk(slot, tokens, ticket.request.prompt_tokens + ticket.produced - unread))
+            budget -= tokens
+        return chunks
+
+    # -- after it -----------------------------------------------------------------------------------------
+
+    def learn(self, accepted: int) -> None:
+        """Move the recent acceptance by what this step's drafts were worth."""
+        refused = int(np.count_nonzero(self.batch.accepted_now < self.batch.drafted_now))
+        self._accepted = self._accepted * self.remembered + accepted
+        self._tried = self._tried * self.remembered + accepted + refused
+
+    def can_hold(self, steps: int) -> bool:
+        """Whether there are blocks for ``steps`` more steps in which every row emits one token."""
+        wanted = self._plain_tokens() + steps * self.batch.decoding
+        return all(pool.missing(wanted) <= pool.free for pool in self.pools)
+
+    def hold(self, steps: int) -> None:
+        """Take them."""
+        if not self.can_hold(steps):
+            raise ValueError(f"no blocks for {steps} steps")
+        for pool in self.pools:
+            pool.grow()
+
+    def blocks_during(self, pool: Pool, past: Ints) -> Ints:
+        """Blocks in use when so many such steps, shape (m,), are past; shape (m,)."""
+        tokens = self._plain_tokens() + past[:, None] * self.batch.decoding
+        need = -(-tokens // pool.block_tokens)
+        used: Ints = np.maximum(need, pool.held).sum(axis=1)
+        return used
+
+    def _plain_tokens(self) -> Ints:
+        return self.batch.reach if self._reserved else self.batch.context
+
+    def give_back(self) -> None:
+        """After a step: blocks of rejected drafts, where only what is used is held."""
+        if not self._reserved:
+            for pool in self.pools:
+                pool.shrink(self.batch.context)

@@ -1,0 +1,62 @@
+"""The nouns of a step: what it does, what it costs, what came of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Chunk(NamedTuple):
+    """Tokens of a prompt to read in a step, and how many were read before."""
+
+    slot: int
+    tokens: int
+    read: int
+
+
+class Plan(NamedTuple):
+    """What a step does.
+
+    Attributes:
+        rows: requests that decode.
+        length: draft length that the policy asked for.
+        drafted: tokens that they draft in all; each row's own are in the batch.
+        chunks: prompts to read.
+        preempted: requests that lost their place when this was planned.
+        queued: requests that wait.
+        context_tokens: tokens of text over the rows that decode.
+        blocks: KV blocks in use, of the target and of the drafter.
+        moved: KV blocks to move to the host or back.
+    """
+
+    rows: int
+    length: int
+    drafted: int
+    chunks: list[Chunk]
+    preempted: int
+    queued: int
+    context_tokens: int
+    blocks: tuple[int, int]
+    moved: int
+
+
+class Price(NamedTuple):
+    """Nanoseconds of a step's parts, as in the table of steps."""
+
+    draft_ns: int
+    verify_ns: int
+    prefill_ns: int
+    swap_ns: int
+    overhead_ns: int
+
+    @property
+    def total_ns(self) -> int:
+        return self[0] + self[1] + self[2] + self[3] + self[4]
+
+
+class Done(NamedTuple):
+    """What came of a step: accepted drafts, emitted tokens, prompt tokens read, slots that are finished."""
+
+    accepted: int
+    emitted: int
+    read: int
+    finished: list[int]

@@ -1,0 +1,498 @@
+"""The serving engine's slow twin: rows as objects, blocks with numbers, an agenda in a list, no SimPy.
+
+It shares the frozen parameters (costs, memory, policies) with :mod:`simspec.serving` and none of the
+code that serves. Forwards are priced one by one by the cost model itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simspec.cost.shape import StepShape
+from simspec.serving.config import Serving
+from simspec.serving.policies import View
+from simspec.serving.verdicts import Mean, Rates, Recorded
+from simspec.streams import stream
+
+ARRIVE, STEP, PLAN = 1, 2, 3
+
+Asked = tuple[int, int, int]  # request_id, prompt tokens, output tokens
+
+
+@dataclass
+class Row:
+    """A request, waiting or in the batch."""
+
+    request_id: int
+    prompt: int
+    output: int
+    arrived: int
+    admitted: int | None = None
+    first: int | None = None
+    produced: int = 0
+    unread: int = 0
+    lag: int = 0
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    preemptions: int = 0
+    credit: int = 0
+    waits: bool = False
+    swapped: bool = False
+    blocks: list[list[int]] = field(default_factory=list)
+
+    @property
+    def text(self) -> int:
+        return self.prompt + self.produced
+
+    @property
+    def reading(self) -> bool:
+        return self.unread > 0
+
+
+def run_from(source: object, seed: int, row: Row) -> tuple[int, int]:
+    """(leading drafts that are right, drafts that can be had) where a row's text stands."""
+    if isinstance(source, Rates):
+        luck = stream(seed, "acceptance", row.request_id).random(row.output)[row.produced]
+        return sum(s > luck for s in source.survival), len(source.survival)
+    assert isinstance(source, Recorded)
+    group, member = row.request_id // 256, row.request_id % 256
+    total = len(source.matched)
+    flat = int(stream(seed, "acceptance", "places", group).integers(total, size=256)[member])
+    text = max(t for t, begin in enumerate(source.offsets[:-1]) if begin <= flat)
+    begin, end = int(source.offsets[text]), int(source.offsets[text + 1])
+    for _ in range(row.produced):
+        flat = begin if flat + 1 == end else flat + 1
+    return int(source.matched[flat]), int(source.available[flat])
+
+
+class Blocks:
+    """Blocks by number, each with one owner or none."""
+
+    def __init__(self, total: int | None, size: int):
+        self.total, self.size = total, size
+        self.free = list(range(total)) if total is not None else []
+        self.owned: set[int] = set()
+        self.fresh = 0
+
+    def need(self, tokens: int) -> int:
+        return len(range(0, tokens, self.size))
+
+    def left(self) -> float:
+        return float("inf") if self.total is None else len(self.free)
+
+    def give(self, held: list[int], tokens: int) -> None:
+        while len(held) < self.need(tokens):
+            if self.total is None:
+                block, self.fresh = self.fresh, self.fresh + 1
+            else:
+                block = self.free.pop()
+            assert block not in self.owned
+            self.owned.add(block)
+            held.append(block)
+
+    def take(self, held: list[int], keep: int) -> None:
+        while len(held) > keep:
+            block = held.pop()
+            self.owned.remove(block)
+            if self.total is not None:
+                self.free.append(block)
+
+
+class Twin:
+    """Serve a workload step by step.
+
+    Args:
+        arrivals: (nanoseconds, request) of an open loop.
+        clients: or so many clients with ``think`` nanoseconds between the requests of ``asked``.
+    """
+
+    def __init__(
+        self,
+        serving: Serving,
+        seed: int,
+        *,
+        arrivals: list[tuple[int, Asked]] = (),  # type: ignore[assignment]
+        clients: int = 0,
+        asked: list[Asked] = (),  # type: ignore[assignment]
+        think: int = 0,
+        until: int | None = None,
+    ):
+        self.s, self.seed, self.until = serving, seed, until
+        self.arrivals, self.asked, self.think = list(arrivals), list(asked), think
+        self.now = self.sequence = self.count = self.moved = 0
+        self.agenda: list[tuple[int, int, int, Callable[[], None]]] = []
+        self.waiting: list[Row] = []
+        self.batch: list[Row] = []  # in order of admission
+        self.steps: list[dict[str, object]] = []
+        self.requests: list[dict[str, object]] = []
+        self.busy = self.planned = False
+        memory = serving.memory
+        self.pools = [Blocks(memory.target_blocks, memory.block_tokens)]
+        if serving.speculation is not None and memory.drafter_blocks is not None:
+            self.pools.append(Blocks(memory.drafter_blocks, memory.block_tokens))
+        spec = serving.speculation
+        self.state = spec.policy.begin() if spec else 0
+        self.good = self.tried = 0.0
+        if clients:
+            for _ in range(clients):
+                self.next_of_client()
+        else:
+            self.next_arrival()
+
+    # -- the agenda ---------------------------------------------------------------------------------------
+
+    def at(self, instant: int, stage: int, what: Callable[[], None]) -> None:
+        self.agenda.append((instant, stage, self.sequence, what))
+        self.sequence += 1
+
+    def run(self) -> Twin:
+        while self.agenda:
+            event = min(self.agenda, key=lambda e: e[:3])
+            if self.until is not None and event[0] >= self.until:
+                break
+            self.agenda.remove(event)
+            self.now = event[0]
+            event[3]()
+        if self.until is not None:
+            self.now = self.until
+        for row in sorted(self.batch + self.waiting, key=lambda r: r.request_id):
+            self.close(row, "unfinished")
+        return self
+
+    def next_arrival(self) -> None:
+        while self.arrivals and self.arrivals[0][0] == self.now:
+            self.submit(*self.arrivals.pop(0)[1], client=False)
+        if self.arrivals:
+            self.at(self.arrivals[0][0], ARRIVE, self.next_arrival)
+
+    def next_of_client(self) -> None:
+        if self.asked:
+            self.submit(*self.asked.pop(0), client=True)
+
+    def submit(self, request_id: int, prompt: int, output: int, *, client: bool) -> None:
+        row = Row(request_id, prompt, output, self.now, waits=client)
+        row.blocks = [[] for _ in self.pools]
+        most = prompt + output + self.ahead
+        too_large = any(p.total is not None and p.need(most) > p.total for p in self.pools)
+        if too_large or (self.s.queue_limit is not None and len(self.waiting) >= self.s.queue_limit):
+            self.close(row, "rejected")
+            return
+        self.waiting.append(row)
+        if self.s.patience_seconds is not None:
+            self.at(self.now + int(self.s.patience_seconds * 1e9 + 0.5), ARRIVE, lambda: self.expire(row))
+        if not self.busy:
+            self.busy = True
+            self.at(self.now, PLAN, self.begin_step)
+
+    def expire(self, row: Row) -> None:
+        if row.admitted is None and row in self.waiting:
+            self.waiting.remove(row)
+            self.close(row, "timed_out")
+
+    def close(self, row: Row, outcome: str) -> None:
+        self.requests.append(
+            {
+                "request_id": row.request_id,
+                "outcome": outcome,
+                "arrived_at_ns": row.arrived,
+                "admitted_at_ns": row.admitted,
+                "first_token_at_ns": row.first,
+                "ended_at_ns": self.now,
+                "prompt_tokens": row.prompt,
+                "output_tokens": row.output,
+                "produced_tokens": row.produced,
+                "passes": row.passes,
+                "drafted_tokens": row.drafted,
+                "accepted_tokens": row.accepted,
+                "preemptions": row.preemptions,
+            }
+        )
+        if row.waits and outcome != "unfinished":
+            later = (
+                (lambda: self.at(self.now + self.think, ARRIVE, self.next_of_client)) if self.think else None
+            )
+            self.at(self.now, ARRIVE, later or self.next_of_client)
+
+    # -- a step -------------------------------------------------------------------------------------------
+
+    @property
+    def ahead(self) -> int:
+        return self.s.speculation.policy.longest if self.s.speculation else 0
+
+    @property
+    def reserved(self) -> bool:
+        return self.s.memory.lookahead == "reserved"
+
+    def decoding(self) -> list[Row]:
+        return [r for r in self.batch if not r.reading]
+
+    def short(self, which: int, tokens: Callable[[Row], int]) -> int:
+        pool = self.pools[which]
+        return sum(max(0, pool.need(tokens(r)) - len(r.blocks[which])) for r in self.decoding())
+
+    def admit(self) -> None:
+        short = [self.short(i, lambda r: r.text + self.ahead) for i in range(len(self.pools))]
+        while self.waiting and len(self.batch) < self.s.slots:
+            row = self.waiting[0]
+            tokens = row.text + (self.ahead + 1 if self.reserved else 0)
+            if any(p.need(tokens) > p.left() - n for p, n in zip(self.pools, short, strict=True)):
+                return
+            self.waiting.pop(0)
+            row.unread = 0 if row.swapped else row.text
+            if row.swapped:
+                row.swapped = False
+                self.moved += sum(p.need(row.text) for p in self.pools)
+                self.draw_credit(row)
+            for pool, held in zip(self.pools, row.blocks, strict=True):
+                pool.give(held, tokens)
+            if row.admitted is None:
+                row.admitted = self.now
+            self.batch.append(row)
+
+    def length(self) -> int:
+        if self.s.speculation is None:
+            return 0
+        rows = self.decoding()
+        free = self.pools[0].left()
+        free = (1 << 50) - len(self.pools[0].owned) if free == float("inf") else int(free)
+        total = sum(r.text for r in rows)
+        view = View(len(rows), len(self.waiting), total, free, self.good, self.tried, self.step_seconds)
+        found, self.state = self.s.speculation.policy.length(view, self.state)
+        return found
+
+    def step_seconds(self, longest: int) -> list[float]:
+        rows = self.decoding()
+        n, most, total, costs = len(rows), max(r.text for r in rows), sum(r.text for r in rows), self.s.costs
+        found = []
+        for k in range(longest + 1):
+            spent = self.overhead() + self.target(n, k + 1, n * (k + 1), most, total)
+            if not k:
+                spent += int(costs.idle_seconds * 1e9 + 0.5)
+            elif costs.lookup:
+                spent += self.drafter(n, k, n * k, most, total)
+            else:
+                spent += k * self.drafter(n, 1, n, most, total)
+            found.append(spent * 1e-9)
+        return found
+
+    def overhead(self) -> int:
+        own = self.s.costs.overhead_seconds
+        return int((self.s.costs.cost.step_overhead_seconds if own is None else own) * 1e9 + 0.5)
+
+    def target(self, *shape: int) -> int:
+        return self.forward(self.s.costs.cost, self.s.costs.target, *shape)
+
+    def drafter(self, *shape: int) -> int:
+        assert self.s.costs.drafter is not None
+        return self.forward(self.s.costs.drafter_cost or self.s.costs.cost, self.s.costs.drafter, *shape)
+
+    @staticmethod
+    def forward(cost, model: str, *shape: int) -> int:  # type: ignore[no-untyped-def]
+        seconds = cost.forward_seconds(model, StepShape(*(np.array([n]) for n in shape)))
+        return int(float(seconds[0]) * 1e9 + 0.5)
+
+    def begin_step(self) -> None:
+        if not self.waiting and not self.batch:
+            self.busy = False
+            return
+        self.admit()
+        decode = [] if not self.s.mixed and any(r.reading for r in self.batch) else self.decoding()
+        drafts: dict[int, int] = {}
+        length = preempted = 0
+        if decode:
+            length = self.length()
+            for row in decode:
+                drafts[row.request_id] = min(
+                    length, row.output - row.produced - 1, self.can_draft(row, length)
+                )
+
+            def tokens(row: Row) -> int:
+                return row.text + (self.ahead if self.reserved else drafts[row.request_id])
+
+            while any(self.short(i, tokens) > p.left() for i, p in enumerate(self.pools)):
+                victim = self.batch.pop()
+                victim.preemptions += 1
+                if self.s.memory.preemption == "swap" and not victim.reading:
+                    victim.swapped = True
+                    self.moved += sum(p.need(victim.text) for p in self.pools)
+                victim.unread = 0
+                for pool, held in zip(self.pools, victim.blocks, strict=True):
+                    pool.take(held, 0)
+                self.waiting.insert(0, victim)
+                preempted += 1
+            decode = [r for r in decode if r in self.batch]
+            for row in decode:
+                for pool, held in zip(self.pools, row.blocks, strict=True):
+                    pool.give(held, tokens(row))
+        drafted = sum(drafts[r.request_id] for r in decode)
+        chunks = self.chunks(self.s.token_budget - len(decode) - drafted)
+        self.finish_later(decode, drafts, drafted, length, chunks, preempted)
+
+    def can_draft(self, row: Row, length: int) -> int:
+        if not length:
+            return 0
+        source = self.s.speculation.source  # type: ignore[union-attr]
+        if isinstance(source, Mean):
+            return len(source.survival)
+        return run_from(source, self.seed, row)[1]
+
+    def chunks(self, budget: int) -> list[tuple[Row, int]]:
+        found: list[tuple[Row, int]] = []
+        for row in self.batch:
+            if not row.reading:
+                continue
+            if self.s.prefill == "whole":
+                if found and row.unread > budget:
+                    break
+                size = row.unread
+            else:
+                size = min(row.unread, budget)
+                if size < 1:
+                    break
+            found.append((row, size))
+            budget -= size
+        return found
+
+    def finish_later(
+        self,
+        decode: list[Row],
+        drafts: dict[int, int],
+        drafted: int,
+        length: int,
+        chunks: list[tuple[Row, int]],
+        preempted: int,
+    ) -> None:
+        costs = self.s.costs
+        draft = verify = prefill = 0
+        overhead = self.overhead()
+        total = sum(r.text for r in decode)
+        shape = [0, 0, 0, 0, 0]
+        if decode:
+            most = max(r.text for r in decode)
+            wide = [drafts[r.request_id] for r in decode]
+            if costs.lookup and length:
+                asked = [max(n, 1) for n in wide]
+                draft += self.drafter(len(decode), max(asked), sum(asked), most, total)
+            elif not costs.lookup:
+                for j in range(1, length + 1):
+                    there = [r for r in decode if drafts[r.request_id] >= j]
+                    if there:
+                        reads = [r.lag if j == 1 else 1 for r in there]
+                        held = [r.text for r in there]
+                        draft += self.drafter(len(there), max(reads), sum(reads), max(held), sum(held))
+            if self.s.speculation and not drafted:
+                overhead += int(costs.idle_seconds * 1e9 + 0.5)
+            shape = [len(decode), max(wide) + 1, len(decode) + drafted, most, total]
+            verify = self.target(*shape)
+        if chunks:
+            sizes, read = [n for _, n in chunks], [r.text - r.unread for r, _ in chunks]
+            reading = [len(chunks), max(sizes), sum(sizes), max(read), sum(read)]
+            both = [
+                shape[0] + reading[0],
+                max(shape[1], reading[1]),
+                shape[2] + reading[2],
+                max(shape[3], reading[3]),
+                shape[4] + reading[4],
+            ]
+            prefill = self.target(*both) - verify
+            if self.s.speculation and not costs.lookup:
+                draft += self.drafter(*reading)
+        swap = self.moved * int(self.s.memory.block_swap_seconds * 1e9 + 0.5)
+        self.moved = 0
+        row = {
+            "step": self.count,
+            "started_at_ns": self.now,
+            "draft_ns": draft,
+            "verify_ns": verify,
+            "prefill_ns": prefill,
+            "swap_ns": swap,
+            "overhead_ns": overhead,
+            "queued_requests": len(self.waiting),
+            "decoding_requests": len(decode),
+            "prefilling_requests": len(chunks),
+            "draft_length_tokens": length,
+            "drafted_tokens": drafted,
+            "prefill_tokens": sum(n for _, n in chunks),
+            "context_tokens": total,
+            "target_blocks": len(self.pools[0].owned),
+            "drafter_blocks": len(self.pools[1].owned) if len(self.pools) > 1 else 0,
+            "preempted_requests": preempted,
+        }
+        self.count += 1
+        end = self.now + draft + verify + prefill + swap + overhead
+        self.at(end, STEP, lambda: self.end_step(row, decode, drafts, chunks))
+
+    def end_step(
+        self,
+        record: dict[str, object],
+        decode: list[Row],
+        drafts: dict[int, int],
+        chunks: list[tuple[Row, int]],
+    ) -> None:
+        emitted = accepted_total = tried = 0
+        drafted = sum(drafts[r.request_id] for r in decode)
+        for row in decode:
+            wanted = drafts[row.request_id]
+            accepted = self.verdict(row, wanted) if drafted else 0
+            row.lag = (0 if wanted else row.lag) + 1 + (wanted > 0 and accepted == wanted)
+            row.passes += 1
+            row.drafted += wanted
+            row.accepted += accepted
+            row.produced += accepted + 1
+            emitted += accepted + 1
+            accepted_total += accepted
+            tried += accepted + (accepted < wanted)
+        if drafted:
+            remembered = self.s.speculation.remembered  # type: ignore[union-attr]
+            self.good = self.good * remembered + accepted_total
+            self.tried = self.tried * remembered + tried
+        if not self.reserved:
+            for row in decode:
+                for pool, held in zip(self.pools, row.blocks, strict=True):
+                    pool.take(held, pool.need(row.text))
+        for row, size in chunks:
+            row.unread -= size
+            if not row.unread:
+                row.produced += 1
+                row.lag = 1
+                emitted += 1
+                if row.first is None:
+                    row.first = self.now
+                self.draw_credit(row)
+        done = [r for r in [*decode, *(r for r, _ in chunks)] if r.produced == r.output]
+        waited = any(r.waits for r in done)
+        for row in done:
+            self.batch.remove(row)
+            for pool, held in zip(self.pools, row.blocks, strict=True):
+                pool.take(held, 0)
+        for row in sorted(done, key=lambda r: r.request_id):
+            self.close(row, "finished")
+        record |= {
+            "accepted_tokens": accepted_total,
+            "emitted_tokens": emitted,
+            "finished_requests": len(done),
+        }
+        self.steps.append(record)
+        if waited:
+            self.at(self.now, PLAN, self.begin_step)
+        else:
+            self.begin_step()
+
+    def draw_credit(self, row: Row) -> None:
+        if isinstance(self.s.speculation and self.s.speculation.source, Mean):
+            row.credit = int(stream(self.seed, "acceptance", row.request_id).integers(2**32))
+
+    def verdict(self, row: Row, drafted: int) -> int:
+        source = self.s.speculation.source  # type: ignore[union-attr]
+        if isinstance(source, Mean):
+            mean = 0.0
+            for rate in source.survival[:drafted]:
+                mean += rate
+            owed = row.credit + int(mean * 2**32)
+            row.credit = owed % 2**32
+            return owed // 2**32
+        return min(run_from(source, self.seed, row)[0], drafted)
