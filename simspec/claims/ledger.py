@@ -86,6 +86,7 @@ class Entry:
                 "verdict": self.repaired.verdict,
                 "examples": self.repaired.examples,
                 "cases": self.repaired.cases,
+                "unmet": self.repaired.unmet,
                 "exhaustive": self.repaired.exhaustive,
                 "counterexample": plain(self.repaired.counterexample),
                 "seconds": round(self.repaired.seconds, 4),

@@ -50,7 +50,8 @@ def _tried(claim: dict[str, Any]) -> str:
         said.append(f"{'all ' if claim['exhaustive'] else ''}{claim['cases']:,} cases")
     if claim["examples"]:
         said.append(f"{claim['examples']:,} random ones" if said else f"{claim['examples']:,} random cases")
-    return " and ".join(said) or "the case below"
+    tried = " and ".join(said) or "the case below"
+    return f"{tried}, of which {claim['unmet']:,} did not meet the premise" if claim["unmet"] else tried
 
 
 def _figure(plot: dict[str, Any]) -> Figure:
