@@ -210,6 +210,9 @@ def _check_values(column: Column, values: pa.ChunkedArray, where: Path | str) ->
         if flat.null_count:
             item = int(np.flatnonzero(flat.is_null().to_numpy(False))[0])
             _refuse(column, row_of[item].as_py(), None, where)
+    elif flat.null_count:
+        row_of = pc.indices_nonzero(flat.is_valid())
+        flat = flat.drop_null()
     if column.choices:
         bad = ~np.isin(np.asarray(flat.to_pylist(), dtype=object), column.choices)
     elif pa.types.is_floating(flat.type) or pa.types.is_integer(flat.type):

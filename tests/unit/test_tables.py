@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from simspec.errors import BadInput
-from simspec.tables import BLOCKS, TRACE_TABLES, VERDICTS, Table, check_table
+from simspec.tables import BLOCKS, TRACE_TABLES, VERDICTS, Column, Table, check_table
 from tests.toy import Setting, Toy, table_of
 
 
@@ -83,3 +85,18 @@ def test_the_first_bad_row_is_named_after_empty_lists(tables: dict[str, pa.Table
     rows[2]["confidence"] = [0.5, 1.5, 2.5]
     with pytest.raises(BadInput, match=r"row 2, column 'confidence': 1\.5"):
         check_table(BLOCKS, table_of(BLOCKS, rows), "here")
+
+
+def test_nulls_are_left_out_of_a_column_that_may_have_them() -> None:
+    column = Column("at_ns", pa.int64(), "nanoseconds", "an instant that may never come", 0, nullable=True)
+    table = Table("made up", (column,), key=())
+
+    def of(values: list[int | None]) -> pa.Table:
+        return pa.table({"at_ns": pa.array(values, pa.int64())})
+
+    check_table(table, of([None, 3, None]), "here")
+    check_table(table, of([None, None]), "here")
+    with pytest.raises(BadInput, match="here: row 2, column 'at_ns': -1"):
+        check_table(table, of([None, 3, -1]), "here")
+    with pytest.raises(BadInput, match="here: row 0, column 'at_ns': None"):
+        check_table(Table("strict", (replace(column, nullable=False),), key=()), of([None, 3]), "here")
