@@ -1,0 +1,281 @@
+"""What may stand in a scenario's TOML file, as one frozen tree.
+
+Seconds, tokens, requests and KV blocks throughout. Paths are relative to the folder of the file that
+names them, so that a scenario means the same from wherever it is run.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Count = Annotated[int, Meta(ge=1, le=10**9)]
+Natural = Annotated[int, Meta(ge=0, le=10**9)]
+Length = Annotated[int, Meta(ge=0, le=1024)]
+Above = Annotated[float, Meta(gt=0, le=1e9)]
+Seconds = Annotated[float, Meta(ge=0, le=1e9)]
+Probability = Annotated[float, Meta(ge=0, le=1)]
+LogFormat = Literal["azure", "burstgpt", "mooncake", "sharegpt"]
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Frozen, and closed to keys that it does not know."""
+
+
+class _Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
+    """One of several kinds, told apart by the key ``kind``."""
+
+
+# -- workload: when requests come --------------------------------------------------------------------------
+
+
+class PoissonLoad(_Kind, tag="poisson", frozen=True):
+    """``requests`` with independent exponential gaps, ``rate`` a second."""
+
+    rate: Above
+    requests: Count
+
+
+class GammaLoad(_Kind, tag="gamma", frozen=True):
+    """Gamma gaps; ``variation`` is their standard deviation over their mean: 1 is Poisson, more is bursts."""
+
+    rate: Above
+    variation: Annotated[float, Meta(gt=0, le=100)]
+    requests: Count
+
+
+class ClosedLoad(_Kind, tag="closed", frozen=True):
+    """``clients`` that each wait for an answer, think, and send the next; ``requests`` in all."""
+
+    clients: Count
+    requests: Count
+    think_seconds: Seconds = 0.0
+
+
+class LogLoad(_Kind, tag="log", frozen=True):
+    """Arrivals as a log of requests has them.
+
+    Attributes:
+        format: azure, burstgpt or mooncake; ShareGPT files have no instants.
+        window: requests that arrive in [begin, end) seconds from the first.
+        requests: of these, the first so many.
+        time_scale: every instant times this: 0.5 doubles the load.
+        rate: or scaled to this mean rate, requests a second.
+    """
+
+    format: LogFormat
+    path: str
+    window: tuple[Seconds, Seconds] | None = None
+    requests: Count | None = None
+    time_scale: Above | None = None
+    rate: Above | None = None
+
+
+# -- lengths: how long prompts and outputs are -------------------------------------------------------------
+
+
+class FixedLengths(_Kind, tag="fixed", frozen=True):
+    """All alike."""
+
+    prompt_tokens: Count
+    output_tokens: Count
+
+
+class LogLengths(_Kind, tag="log", frozen=True):
+    """Pairs of a prompt and its output, drawn from a log with repetition.
+
+    Attributes:
+        characters_per_token: a ShareGPT file has texts and no counts of tokens: counts are characters over
+            this, rounded up.
+        tokenizer: or a tokenizer.json that counts them (needs the package ``tokenizers``).
+        turns: of a ShareGPT conversation: its first exchange, or every reply with all text before it.
+    """
+
+    format: LogFormat
+    path: str
+    characters_per_token: Annotated[float, Meta(gt=0, le=100)] | None = None
+    tokenizer: str | None = None
+    turns: Literal["first", "all"] | None = None
+
+
+# -- engine, memory, cost ----------------------------------------------------------------------------------
+
+
+class EnginePart(_Part, frozen=True):
+    """As :class:`simspec.serving.config.Serving`.
+
+    Attributes:
+        overhead_seconds: fixed time of a step; left out for the cost model's own.
+        idle_seconds: what a step that decodes takes longer when speculation is on and nothing is drafted.
+    """
+
+    slots: Count
+    prefill: Literal["whole", "chunked"] = "whole"
+    mixed: bool = True
+    token_budget: Count = 8192
+    queue_limit: Natural | None = None
+    patience_seconds: Seconds | None = None
+    overhead_seconds: Seconds | None = None
+    idle_seconds: Seconds = 0.0
+
+
+class MemoryPart(_Part, frozen=True):
+    """As :class:`simspec.serving.kvcache.Memory`; blocks left out are without limit."""
+
+    block_tokens: Count = 16
+    target_blocks: Count | None = None
+    drafter_blocks: Count | None = None
+    lookahead: Literal["reserved", "used"] = "reserved"
+    preemption: Literal["recompute", "swap"] = "recompute"
+    block_swap_seconds: Seconds = 0.0
+
+
+class CostPart(_Part, frozen=True):
+    """What forwards cost, as ``simspec rank --cost`` takes it.
+
+    Attributes:
+        target: a cost model's .toml file; or, with a trace, a number format of its latency table or the
+            folder of a latency profile.
+        drafter: the same for the drafter, where it has a device or a degree of parallelism of its own.
+        trace: the trace that number formats and profiles belong to; left out for the one of the verdicts.
+        target_name: what the target is called there; left out for the trace's or the file's own target.
+    """
+
+    target: str
+    drafter: str | None = None
+    trace: str | None = None
+    target_name: str | None = None
+
+
+# -- speculation -------------------------------------------------------------------------------------------
+
+
+class OffPolicy(_Kind, tag="off", frozen=True):
+    """Plain decoding: speculation is not there at all."""
+
+
+class FixedPolicy(_Kind, tag="fixed", frozen=True):
+    """Always ``draft_tokens``; 0 is speculation that is on and drafts nothing."""
+
+    draft_tokens: Length
+
+
+class OffAbovePolicy(_Kind, tag="off-above", frozen=True):
+    """``draft_tokens`` until more than ``off_above`` rows decode, then none until at most ``on_at`` do."""
+
+    draft_tokens: Length
+    off_above: Natural
+    on_at: Natural
+
+
+class ByRowsPolicy(_Kind, tag="by-rows", frozen=True):
+    """[fewest rows, most rows, draft tokens] each, as vLLM's num_speculative_tokens_per_batch_size."""
+
+    table: tuple[tuple[Count, Count, Length], ...]
+
+
+class GoodputPolicy(_Kind, tag="goodput", frozen=True):
+    """The length with the most expected tokens a second, by recent acceptance (arXiv 2406.14066)."""
+
+    longest: Length
+    prior: Probability = 0.7
+    prior_drafts: Above = 50.0
+    probe_every: Natural = 64
+
+
+class TraceVerdicts(_Kind, tag="trace", frozen=True):
+    """Replayed from a recorded trace."""
+
+    path: str
+
+
+class AccLenVerdicts(_Kind, tag="acc_len", frozen=True):
+    """Replayed from SpecDecode-Bench's JSONL; ``longest`` drafts were verified when it was made."""
+
+    path: str
+    method: str
+    longest: Annotated[int, Meta(ge=1, le=1024)]
+
+
+class RateVerdicts(_Kind, tag="rates", frozen=True):
+    """``survival[j]``: the probability that the first j + 1 drafts are all accepted."""
+
+    survival: tuple[Probability, ...]
+
+
+class IidVerdicts(_Kind, tag="iid", frozen=True):
+    """Every draft accepted with one ``rate``, given all before it were."""
+
+    rate: Probability
+    longest: Length
+
+
+class MeanVerdicts(_Kind, tag="mean", frozen=True):
+    """Every step accepts the mean that these survivals have."""
+
+    survival: tuple[Probability, ...]
+
+
+class SpeculationPart(_Part, frozen=True):
+    """Who drafts, how much, and what is accepted.
+
+    Attributes:
+        drafter: its name in the cost and in the trace.
+        lookup: whether it is a look-up; a trace of verdicts knows that itself.
+        remembered: how much of the recent acceptance a step leaves, as policies see it.
+    """
+
+    policy: OffPolicy | FixedPolicy | OffAbovePolicy | ByRowsPolicy | GoodputPolicy
+    verdicts: TraceVerdicts | AccLenVerdicts | RateVerdicts | IidVerdicts | MeanVerdicts | None = None
+    drafter: str | None = None
+    lookup: bool | None = None
+    remembered: Annotated[float, Meta(ge=0, lt=1)] = 0.95
+
+
+# -- what is asked of a run --------------------------------------------------------------------------------
+
+
+class ObjectivesPart(_Part, frozen=True):
+    """Latency objectives of a request; goodput counts those that meet all that are set."""
+
+    ttft_seconds: Above | None = None
+    tpot_seconds: Above | None = None
+
+
+class WarmUpPart(_Part, frozen=True):
+    """What figures leave out at the beginning: either an instant, or that of a request's arrival.
+
+    Attributes:
+        seconds: requests that arrive earlier are left out, and steps that begin earlier.
+        requests: the same, with the instant at which the request after the first so many arrives.
+    """
+
+    seconds: Seconds | None = None
+    requests: Natural | None = None
+
+
+class Scenario(_Part, frozen=True):
+    """A whole scenario.
+
+    Attributes:
+        lengths: left out where the workload is a log, which has its own.
+        until_seconds: the simulation stops then; left out: when all are served.
+        emissions: keep who emitted how much in every step: slower, a table more, and times between tokens
+            are known under every option.
+    """
+
+    name: Name
+    workload: PoissonLoad | GammaLoad | ClosedLoad | LogLoad
+    engine: EnginePart
+    cost: CostPart
+    lengths: FixedLengths | LogLengths | None = None
+    memory: MemoryPart = MemoryPart()
+    speculation: SpeculationPart | None = None
+    objectives: ObjectivesPart = ObjectivesPart()
+    warm_up: WarmUpPart = WarmUpPart()
+    seed: Natural = 0
+    until_seconds: Above | None = None
+    emissions: bool = False

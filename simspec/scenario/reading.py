@@ -1,0 +1,137 @@
+"""A scenario's file read strictly: every refusal names the key, what stands there and what may."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from simspec.errors import BadInput, unknown_name
+from simspec.scenario.config import LogLengths, LogLoad, OffPolicy, Scenario, TraceVerdicts
+
+
+@dataclass(frozen=True)
+class Read:
+    """A scenario, the file that it came from, and the SHA-256 of its bytes."""
+
+    scenario: Scenario
+    path: Path
+    sha256: str
+
+    def beside(self, name: str) -> Path:
+        """A path that the file names: as it is if absolute, else from the file's folder."""
+        return self.path.parent / Path(name).expanduser()
+
+
+def read_scenario(path: Path) -> Read:
+    """Read and check a scenario's file; files that it names are not opened yet.
+
+    Raises:
+        BadInput: naming the key that is unknown (with the nearest known one), missing or out of range.
+    """
+    try:
+        raw = path.read_bytes()
+        data = tomllib.loads(raw.decode())
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror}", where=path) from error
+    except UnicodeDecodeError as error:
+        raise BadInput("is not UTF-8 text", where=path) from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(str(error), where=path) from error
+    _check(data, inspect.type_info(Scenario), "", path)
+    try:
+        scenario = msgspec.convert(data, Scenario)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$")
+        raise BadInput(f"{place.strip('`.') or 'the file'}: {problem}", where=path) from error
+    for key, problem, hint in _contradictions(scenario):
+        raise BadInput(f"{key}: {problem}", where=path, hint=hint)
+    return Read(scenario, path, hashlib.sha256(raw).hexdigest())
+
+
+def _check(value: Any, wanted: inspect.Type, key: str, path: Path) -> None:
+    """What msgspec would refuse less helpfully, or not at all: names of keys and kinds, and NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadInput(f"{key} is {value}", where=path, allowed="finite numbers")
+    if isinstance(wanted, inspect.UnionType):
+        structs = [t for t in wanted.types if isinstance(t, inspect.StructType)]
+        if isinstance(value, dict) and len(structs) > 1:
+            wanted = _of_kind(value, structs, key, path)
+        else:
+            alike = [t for t in wanted.types if not isinstance(t, inspect.NoneType)]
+            wanted = alike[0] if len(alike) == 1 else wanted
+    if isinstance(wanted, inspect.StructType) and isinstance(value, dict):
+        fields = {field.encode_name: field.type for field in wanted.fields}
+        for name, inner in value.items():
+            if name in fields:
+                _check(inner, fields[name], f"{key}.{name}" if key else name, path)
+            elif name != wanted.tag_field:
+                raise unknown_name("key", name, fields, where=f"{path}, {f'[{key}]' if key else 'top level'}")
+    elif isinstance(wanted, inspect.LiteralType) and isinstance(value, str) and value not in wanted.values:
+        raise unknown_name(key, value, [str(v) for v in wanted.values], where=path)
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            _check(inner, inspect.AnyType(), f"{key}[{i}]", path)
+
+
+def _of_kind(
+    value: dict[str, Any], structs: list[inspect.StructType], key: str, path: Path
+) -> inspect.StructType:
+    kinds = {str(t.tag): t for t in structs}
+    if "kind" not in value:
+        raise BadInput(f"{key} has no kind", where=path, allowed=", ".join(sorted(kinds)))
+    if value["kind"] not in kinds:
+        raise unknown_name(f"{key}.kind", str(value["kind"]), kinds, where=path)
+    return kinds[value["kind"]]
+
+
+def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
+    """Keys that do not go together: (key, problem, what to do)."""
+    workload, lengths, speculation = scenario.workload, scenario.lengths, scenario.speculation
+    if isinstance(workload, LogLoad):
+        if workload.format == "sharegpt":
+            yield (
+                "workload.format",
+                "a ShareGPT file has no instants of arrival",
+                "take lengths from it, and arrivals from a workload of kind poisson, gamma or closed",
+            )
+        if workload.time_scale is not None and workload.rate is not None:
+            yield "workload.rate", "time_scale is set too", "set one of them"
+    elif lengths is None:
+        yield "lengths", "missing", "a workload of kind log alone has lengths of its own"
+    if isinstance(lengths, LogLengths):
+        yield from _length_contradictions(lengths)
+    if speculation is not None and not isinstance(speculation.policy, OffPolicy):
+        if speculation.verdicts is None:
+            yield "speculation.verdicts", "missing", "say what the target accepts, or set policy off"
+        if speculation.drafter is None:
+            yield "speculation.drafter", "missing", "name the drafter, as the cost and the trace call it"
+    known = speculation is not None and isinstance(speculation.verdicts, TraceVerdicts)
+    if speculation is not None and known and speculation.lookup is not None:
+        yield "speculation.lookup", "the trace of the verdicts says that itself", "leave it out"
+    warm_up = scenario.warm_up
+    if warm_up.seconds is not None and warm_up.requests is not None:
+        yield "warm_up.requests", "seconds is set too", "set one of them"
+    until = scenario.until_seconds
+    if until is not None and warm_up.seconds is not None and warm_up.seconds >= until:
+        yield "warm_up.seconds", f"{warm_up.seconds} leaves nothing before until_seconds, {until}", ""
+
+
+def _length_contradictions(lengths: LogLengths) -> Iterator[tuple[str, str, str]]:
+    given = [name for name in ("characters_per_token", "tokenizer") if getattr(lengths, name) is not None]
+    if lengths.format == "sharegpt":
+        if len(given) != 1:
+            yield (
+                "lengths.characters_per_token",
+                f"{'set together with' if given else 'missing, and so is'} lengths.tokenizer",
+                "a ShareGPT file has texts and no counts of tokens: say how to count them, one way",
+            )
+    elif given or lengths.turns is not None:
+        yield f"lengths.{(given or ['turns'])[0]}", f"means nothing for {lengths.format}", "leave it out"
