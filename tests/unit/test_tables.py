@@ -89,16 +89,16 @@ def test_the_first_bad_row_is_named_after_empty_lists(tables: dict[str, pa.Table
 
 def test_nulls_are_left_out_of_a_column_that_may_have_them() -> None:
     column = Column("at_ns", pa.int64(), "nanoseconds", "an instant that may never come", 0, nullable=True)
-    table = Table("made up", (column,), key=("at_ns",))
+    row = Column("row", pa.int64(), "index", "the row", 0)
+    table = Table("made up", (row, column), key=("row",))
+    strict = Table("strict", (row, replace(column, nullable=False)), key=("row",))
 
     def of(values: list[int | None]) -> pa.Table:
-        return pa.table({"at_ns": pa.array(values, pa.int64())})
+        return pa.table({"row": range(len(values)), "at_ns": pa.array(values, pa.int64())})
 
-    check_table(table, of([None, 3, 5]), "here")
-    check_table(table, of([None]), "here")
+    check_table(table, of([None, 3, None]), "here")
+    check_table(table, of([None, None]), "here")
     with pytest.raises(BadInput, match="here: row 2, column 'at_ns': -1"):
         check_table(table, of([None, 3, -1]), "here")
     with pytest.raises(BadInput, match="here: row 0, column 'at_ns': None"):
-        check_table(
-            Table("strict", (replace(column, nullable=False),), key=("at_ns",)), of([None, 3]), "here"
-        )
+        check_table(strict, of([None, 3]), "here")

@@ -1,0 +1,1 @@
+"""Claims on acceptance: what similarity says of it, and the tokens that follow from it."""
