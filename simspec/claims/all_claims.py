@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from simspec.claims import acceptance, eq7, expected
+from simspec.claims.acceptance import expected_tokens, funnels, mixed_rates, similarity, two_apart
 from simspec.claims.base import Claim
-from simspec.claims.chains import cascades, nesting, polybasic, third_level
+from simspec.claims.chains import any_text, cascades, nesting, polybasic, third_level
+from simspec.claims.eq7 import correlated, exact_cells, jensen, refuted_cells, widths, without_middle
 from simspec.claims.lengths import (
     adjustments,
     algorithm_one,
@@ -15,6 +16,7 @@ from simspec.claims.lengths import (
     calibration_regret,
     confidences,
     families,
+    from_one,
     gains,
     iterating,
     marginal,
@@ -22,8 +24,10 @@ from simspec.claims.lengths import (
     packed,
     padded,
     partly_padded,
+    past_best,
     peak,
     regret_reached,
+    regret_shares,
     repaired_bounds,
     stopping,
     through_origin,
@@ -41,7 +45,20 @@ from simspec.claims.lossless import (
     sampling,
     surviving,
 )
-from simspec.claims.scheduling import adaptive, dynamic_program, hindsight, kinds
+from simspec.claims.scheduling import adaptive, dynamic_program, hindsight, kinds, on_traces, texts
+from simspec.claims.serving import (
+    accounting,
+    arriving,
+    blocks,
+    luck,
+    memory,
+    queue_means,
+    queues,
+    speculation,
+    speedup,
+    strides,
+    time,
+)
 from simspec.claims.simulator import (
     agreement,
     cache,
@@ -54,9 +71,17 @@ from simspec.claims.simulator import (
 )
 
 _BY_TOPIC = (
-    *acceptance.CLAIMS,
-    *expected.CLAIMS,
-    *eq7.CLAIMS,
+    *similarity.CLAIMS,
+    *two_apart.CLAIMS,
+    *expected_tokens.CLAIMS,
+    *mixed_rates.CLAIMS,
+    *funnels.CLAIMS,
+    *widths.CLAIMS,
+    *refuted_cells.CLAIMS,
+    *exact_cells.CLAIMS,
+    *correlated.CLAIMS,
+    *jensen.CLAIMS,
+    *without_middle.CLAIMS,
     *greedy.CLAIMS,
     *intermediates.CLAIMS,
     *sampling.CLAIMS,
@@ -67,10 +92,13 @@ _BY_TOPIC = (
     *hindsight.CLAIMS,
     *dynamic_program.CLAIMS,
     *cascades.CLAIMS,
+    *any_text.CLAIMS,
     *polybasic.CLAIMS,
     *third_level.CLAIMS,
     *nesting.CLAIMS,
+    *on_traces.CLAIMS,
     *adaptive.CLAIMS,
+    *texts.CLAIMS,
     *marginal.CLAIMS,
     *peak.CLAIMS,
     *through_origin.CLAIMS,
@@ -83,6 +111,8 @@ _BY_TOPIC = (
     *algorithm_one.CLAIMS,
     *confidences.CLAIMS,
     *tuned.CLAIMS,
+    *past_best.CLAIMS,
+    *from_one.CLAIMS,
     *families.CLAIMS,
     *stopping.CLAIMS,
     *best_length.CLAIMS,
@@ -90,6 +120,7 @@ _BY_TOPIC = (
     *calibration_regret.CLAIMS,
     *tolerance.CLAIMS,
     *regret_reached.CLAIMS,
+    *regret_shares.CLAIMS,
     *packed.CLAIMS,
     *padded.CLAIMS,
     *partly_padded.CLAIMS,
@@ -103,6 +134,17 @@ _BY_TOPIC = (
     *agreement.CLAIMS,
     *means.CLAIMS,
     *speedup_bounds.CLAIMS,
+    *accounting.CLAIMS,
+    *time.CLAIMS,
+    *blocks.CLAIMS,
+    *memory.CLAIMS,
+    *queues.CLAIMS,
+    *queue_means.CLAIMS,
+    *speculation.CLAIMS,
+    *speedup.CLAIMS,
+    *arriving.CLAIMS,
+    *luck.CLAIMS,
+    *strides.CLAIMS,
 )
 
 

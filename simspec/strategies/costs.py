@@ -6,7 +6,7 @@ strategy says that T(0) may be 0 (LibraSpec's T0 = 0, where nothing is not charg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise, product
 
@@ -35,6 +35,20 @@ def affine(fixed: Fraction, slope: Fraction, depth: int) -> Curve:
 def staircase(fixed: Fraction, step: Fraction, tread: int, depth: int) -> Curve:
     """Padding to a multiple of ``tread`` tokens: T(d) = fixed + step ceil((d + 1) / tread)."""
     return tuple(fixed + step * -(-(d + 1) // tread) for d in range(depth + 1))
+
+
+# Token counts for which a serving engine captures CUDA graphs, as vLLM does by default up to 32.
+GRAPH_SIZES = (1, 2, 4, 8, 16, 24, 32)
+
+
+def padded(fixed: Fraction, slope: Fraction, sizes: Sequence[int], depth: int) -> Curve:
+    """T(d) = fixed + slope x (the least of ``sizes``, which rise, that holds d + 1 tokens).
+
+    Raises ValueError where none holds the longest.
+    """
+    if sizes[-1] <= depth:
+        raise ValueError(f"{depth + 1} tokens do not fit into {sizes[-1]}")
+    return tuple(fixed + slope * next(size for size in sizes if size > d) for d in range(depth + 1))
 
 
 def vllm_curve(batch: int, depth: int) -> Curve:
@@ -113,6 +127,22 @@ def concave_costs(draw: st.DrawFn, depth: int) -> Curve:
 def staircase_costs(draw: st.DrawFn, depth: int) -> Curve:
     """Padding to multiples of 2 to 8 tokens; with a step within the curve wherever ``depth`` allows one."""
     return staircase(draw(amounts(1)), draw(amounts(1)), draw(st.integers(2, min(8, max(2, depth)))), depth)
+
+
+@st.composite
+def padded_costs(draw: st.DrawFn, depth: int) -> Curve:
+    """Padding to multiples of 2 to 16 tokens, to ``GRAPH_SIZES``, or to some other irregular sizes."""
+    kind = draw(st.sampled_from(["multiples", "graphs", "irregular"]))
+    if kind == "multiples":
+        tread = draw(st.integers(2, 16))
+        sizes = list(range(tread, depth + tread + 1, tread))
+    elif kind == "graphs":
+        sizes = [*GRAPH_SIZES, *range(GRAPH_SIZES[-1] + 8, depth + 9, 8)]
+    else:
+        sizes = sorted(
+            {*draw(st.lists(st.integers(1, depth + 1), max_size=6)), depth + draw(st.integers(1, 8))}
+        )
+    return padded(draw(amounts(1)), draw(amounts(1)), sizes, depth)
 
 
 @st.composite

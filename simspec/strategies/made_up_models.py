@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -213,3 +213,26 @@ class MadeUpModels:
         while len(text) < self.setting.output_tokens and EOS not in text:
             text.append(self.next_token(TARGET, [*prompt, *text]))
         return text
+
+
+class OtherFuture(MadeUpModels):
+    """The models of a setting up to a point of one text, and others from there on.
+
+    After a history that begins with ``since`` networks answer as those of another seed do, after any other
+    as they did. Blocks that were drafted earlier and left the text are such others, so the past of the
+    text is the same to the last verdict.
+
+    Args:
+        since: tokens of the prompt and of the text so far.
+        luck: seed of the other answers.
+    """
+
+    def __init__(self, setting: Setting, since: History, luck: int):
+        self.since = tuple(since)
+        self.later = MadeUpModels(replace(setting, seed=setting.seed + 1 + luck))
+        super().__init__(setting)
+
+    def _asked(self, model: str, history: tuple[int, ...]) -> tuple[int, float]:
+        if history[: len(self.since)] == self.since:
+            return self.later._asked(model, history)
+        return super()._asked(model, history)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -59,19 +60,25 @@ RULES: tuple[LengthRule, ...] = (
 
 @dataclass(frozen=True)
 class Prices:
-    """An affine cost in whole seconds and eighths of them, which floating point adds up without error.
+    """An affine cost in whole seconds and binary fractions of them, which floats add up exactly.
 
-    A forward of the target takes ``base + token * tokens + context * cached tokens``; one of another
-    model takes so many eighths of that. ``overhead`` is the time of each cycle beside its forwards.
+    A forward of the target takes ``base + token * tokens + context * cached tokens`` seconds; one of another
+    model takes ``lookup``, ``small`` or ``middle`` of that. ``overhead`` is the time of each cycle beside
+    its forwards.
     """
 
     base: int
     token: int = 0
     context: int = 0
     overhead: int = 0
-    lookup_eighths: int = 0
-    small_eighths: int = 1
-    middle_eighths: int = 4
+    lookup: Fraction = Fraction(0)
+    small: Fraction = Fraction(1, 8)
+    middle: Fraction = Fraction(1, 2)
+
+    def __post_init__(self) -> None:
+        for share in (self.lookup, self.small, self.middle):
+            if share.denominator & (share.denominator - 1):
+                raise ValueError(f"{share} of a forward is not exact in floats: use 1/2, 1/4, 1/8, ...")
 
     def model(self) -> CostModel:
         """As a cost model that replay takes."""
@@ -85,11 +92,7 @@ class Prices:
             token_seconds=self.token,
             context_token_seconds=self.context,
             step_overhead_seconds=self.overhead,
-            ratios={
-                LOOKUP: self.lookup_eighths / 8,
-                SMALL: self.small_eighths / 8,
-                MIDDLE: self.middle_eighths / 8,
-            },
+            ratios={LOOKUP: float(self.lookup), SMALL: float(self.small), MIDDLE: float(self.middle)},
         )
 
 
@@ -117,6 +120,8 @@ class Scenario:
 
     def __str__(self) -> str:
         how = "plainly" if self.rule is None else f"with {self.rule}"
+        if isinstance(self.rule, Static):
+            how = f"with draft length {self.rule.length}"
         semantics = f" ({self.chain.semantics})" if self.chain.intermediates else ""
         return f"{self.chain}{semantics} {how}"
 
@@ -182,16 +187,16 @@ def price(scenario: Scenario, runs: Trajectories, batches: Ints) -> BatchTimes:
 
 def prices_of(*, context: bool = True) -> st.SearchStrategy[Prices]:
     """Flat, steep, with and without overhead; drafters from free to as dear as the target."""
-    eighths = st.sampled_from([0, 1, 4, 8])
+    shares = st.sampled_from([Fraction(0), Fraction(1, 8), Fraction(1, 2), Fraction(1)])
     return st.builds(
         Prices,
         base=st.integers(1, 40),
         token=st.integers(0, 6),
         context=st.integers(0, 1 if context else 0),
         overhead=st.integers(0, 5),
-        lookup_eighths=st.sampled_from([0, 1]),
-        small_eighths=eighths,
-        middle_eighths=eighths,
+        lookup=st.sampled_from([Fraction(0), Fraction(1, 8)]),
+        small=shares,
+        middle=shares,
     )
 
 

@@ -144,13 +144,29 @@ def nested(
         alphas, gamma, draft_seconds, verify: as for :func:`reach`.
     """
     rates = [_number(a) for a in alphas]
+    total = nested_seconds(rates, gamma, rounds, draft_seconds, verify)
+    return _number(total / round_tokens(rates, gamma, rounds))
+
+
+def nested_seconds(
+    alphas: Sequence[Number],
+    gamma: int,
+    rounds: Sequence[int],
+    draft_seconds: Number,
+    verify: Callable[[int, Number], Number],
+) -> Number:
+    """Seconds of the cycle of :func:`nested`, which needs no acceptance by the target.
+
+    The expected ones where each further token takes a forward the same time. Arguments as there.
+    """
+    rates = [_number(a) for a in alphas]
     if len(rounds) != len(rates) - 1:
         raise ValueError(f"{len(rates) + 1} levels need {len(rates) - 1} counts of rounds, not {len(rounds)}")
     total = gamma * _number(draft_seconds) + verify(2, _width(rates[0], gamma + 1))
     for i, n in enumerate(rounds, 3):
         made = n * round_tokens(rates[: i - 2], gamma, rounds[: i - 3])
         total = n * total + verify(i, made + 1)
-    return _number(total / round_tokens(rates, gamma, rounds))
+    return total
 
 
 def round_tokens(alphas: Sequence[Number], gamma: int, rounds: Sequence[int]) -> Number:

@@ -71,9 +71,10 @@ def eps_printed(
 ) -> int:
     """eps_i of LibraSpec's Thm 3.3 and 3.4 as printed, i in 1 .. D.
 
-    max{ d' in Z : d' < (T_i / (tau_i c)) E[tau_{i:d'}] + i }, for T(d) = T0 + c d the same as the largest
-    d' with T(d') - T(i) < (T(i) / tau_i) E[tau_{i:d'}], which is what is computed and has a meaning for
-    other costs too. At least i - 1 (where p_i = 0), since an empty sum is 0 and d' - i then below 0.
+    max{ d' in Z : d' < (T_i / (tau_i c)) E[tau_{i:d'}] + i }, for T(d) = T0 + c d the same as the larger of
+    i - 1 and the greatest d' >= i with T(d') - T(i) < (T(i) / tau_i) E[tau_{i:d'}], which is what is
+    computed and has a meaning for other costs too. It is i - 1 where p_i = 0: an empty sum is 0, and
+    (i - 1) - i is below 0, in the formula as printed.
 
     Args:
         cost: T as a function of d; convex, and rising without end past place D (else use ``limit``).
@@ -95,7 +96,7 @@ def last_repaid(
     or_equal: bool = False,
     limit: int | None = None,
 ) -> int:
-    """max{ d' in Z : T(d') - T(i) < worth E[tau_{i:d'}] }, at least i - 1, for i from 1.
+    """The larger of i - 1 and the greatest d' >= i with T(d') - T(i) < worth E[tau_{i:d'}], for i from 1.
 
     Args:
         cost: T as a function of d, as for :func:`eps_printed`.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
-from simspec.theory.lengths import conditional_gain, last_repaid
+from simspec.theory.lengths import last_repaid
 
 Number = TypeVar("Number", float, Fraction)
 
@@ -91,23 +91,3 @@ def algorithm_one(q: Sequence[Number], alpha: Number, block: int, longest: int) 
             drafted += blocks * block
             budget += blocks * block
     return Run(tuple(lengths), drafted)
-
-
-def extends(q: Sequence[Number], alpha: Number, d: int) -> bool:
-    """Whether a pass at length d goes on, told apart from the pass itself.
-
-    That is where each suffix i..d has mean survival G_i(d) / (d + 1 - i) >= 1 / alpha (claim L30).
-    """
-    return all(alpha * conditional_gain(q, i, d) >= d + 1 - i for i in range(1, d + 1))
-
-
-def last_extension(q: Sequence[Number], alpha: Number) -> int:
-    """The greatest length at which a pass goes on, 0 if there is none.
-
-    Passes go on from every shorter length and from no longer one (claim L31), so this is a scan that stops
-    at the first refusal. Past the end of q no pass goes on.
-    """
-    d = 0
-    while d < len(q) and extends(q, alpha, d + 1):
-        d += 1
-    return d

@@ -3,6 +3,7 @@
 Cycles come in kinds, drawn afresh each time with probability w_i, whatever was done before. In a cycle of
 kind i, option k yields X_ik tokens on average and takes T_k seconds (or T_ik). By the renewal reward theorem
 a policy that takes option k(i) makes sum w_i X_ik(i) / sum w_i T_k(i) tokens per second in the long run.
+Along a text none of this holds: there, what is chosen decides where the next cycle begins (claim S47b).
 Plain Python that works for fractions and floats alike.
 """
 
@@ -59,8 +60,9 @@ def best_rate(
 def excess(weights: Sequence[Number], tokens: Sequence[Sequence[Number]]) -> Number:
     """sum_i w_i max_k (X_ik - mean_i X_ik): how far kinds are ahead of the average, each where it is most.
 
-    What any adaptive scheme can gain over the best static option, in speedup over plain decoding, where
-    seconds depend on the option only and plain decoding (the shortest cycle) is among the options.
+    The most that any adaptive scheme can gain over the best static option, in speedup over plain decoding,
+    where kinds are drawn afresh whatever was chosen, seconds depend on the option only and plain decoding
+    (the shortest cycle) is among the options.
     """
     total = sum(weights, 0 * weights[0])
     means = [_dot(weights, [row[k] for row in tokens]) / total for k in range(len(tokens[0]))]
@@ -83,18 +85,22 @@ def spread(weights: Sequence[Number], survivals: Sequence[Sequence[Number]]) -> 
     return found
 
 
+def variance(weights: Sequence[Number], values: Sequence[Number]) -> Number:
+    """Weighted mean of squared deviations from the weighted mean."""
+    total = sum(weights, 0 * weights[0])
+    mean = _dot(weights, values) / total
+    return _dot(weights, [(v - mean) ** 2 for v in values]) / total
+
+
 def spread_squared_at_most(weights: Sequence[Number], rates: Sequence[Number], places: int) -> Number:
     """(sd(a) / 2)^2 (sum_{j<=places} j r^(j-1))^2, which is at least ``spread ** 2`` where S_ij = a_i^j.
 
     a^j has slope at most j r^(j-1) up to r, the greatest rate, so sd(a^j) <= j r^(j-1) sd(a); and a mean
     absolute deviation is at most the standard deviation.
     """
-    total = sum(weights, 0 * weights[0])
-    mean = _dot(weights, rates) / total
-    variance = _dot(weights, [(a - mean) ** 2 for a in rates]) / total
     top = max(rates)
     slope = sum((j * top ** (j - 1) for j in range(1, places + 1)), 0 * top)
-    return variance * slope**2 / 4
+    return variance(weights, rates) * slope**2 / 4
 
 
 def _dot(weights: Sequence[Number], values: Sequence[Number]) -> Number:

@@ -1,90 +1,25 @@
 """When a third level pays: published criteria, and closed forms for one place law.
 
-Plain Python that works for fractions and floats alike. Symbols: M_1 drafts, M_2 (the middle) verifies
-M_1, M_3 (the target) verifies what it is handed. a = alpha_12, b = alpha_23: the probability that two
-models agree at a place, given that everything before it was agreed on. All places are independent and
-alike. E(a, n) = 1 + a + ... + a^n, the bonus token included.
+For fractions, and for floats as arrays; what compares two sides takes one case at a time. Symbols: M_1
+drafts, M_2 (the middle) verifies M_1, M_3 (the target) verifies what it is handed. a = alpha_12, b =
+alpha_23: the probability that two models agree at a place, given that everything before it was agreed on.
+All places are independent and alike. E(a, n) = 1 + a + ... + a^n, the bonus token included.
 
 Papers number their models from the target down (CS-Drafting: M_t, M_d1, M_d2; Polybasic: M_1 = target);
-each function says which of its arguments is which.
+each function says which of its arguments is which. The formulas for any number of levels are in
+:mod:`simspec.theory.chains`; where agreement is independent from pair to pair, truncate, replace and nested
+are its exact, exact (replacing) and exact_rounds, for affine costs in closed form.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Generic, TypeVar
+from typing import Generic
 
-Number = TypeVar("Number", Fraction, float)
-
-
-def emitted(rate: Number, drafts: int) -> Number:
-    """E(a, n) = 1 + a + ... + a^n, also at a = 1."""
-    total = term = rate**0
-    for _ in range(drafts):
-        term = term * rate
-        total = total + term
-    return total
-
-
-# CS-Drafting (arXiv 2312.11462): the target reviews what ``rounds`` rounds of (M_d1 reviews ``reviewed``
-# tokens of M_d2) have handed up. alpha: the target accepts M_d1; inner: M_d1 accepts M_d2.
-
-
-def phi(inner: Number, reviewed: int, x: Number) -> Number:
-    """phi_(a,k)(x) = 1 + (x - 1)(1 - a^(k+1) x^(k+1)) / (1 - a x), CS-Drafting before Thm 4.3.
-
-    It is E[x^N], N the tokens that one round hands up (1 .. k + 1).
-    """
-    return 1 + (x - 1) * emitted(inner * x, reviewed)
-
-
-def cascade_tokens(alpha: Number, inner: Number, rounds: int, reviewed: int) -> Number:
-    """Expected tokens of a cycle, (1 - alpha phi^n(alpha)) / (1 - alpha); phi^n is the n-th power.
-
-    The numerator of CS-Drafting Thm 4.3. At alpha = 1: all that is handed up, and the bonus.
-    """
-    if alpha == 1:
-        return 1 + rounds * emitted(inner, reviewed)
-    return (1 - alpha * phi(inner, reviewed, alpha) ** rounds) / (1 - alpha)
-
-
-def cascade_seconds(
-    inner: Number, rounds: int, reviewed: int, middle: Number, lower: Number, slope: Number
-) -> Number:
-    """Expected cost of that cycle in forwards of the target over one token.
-
-    1 + n c_d1 + n k c_d2 at slope 0 (CS-Drafting Thm 4.3). With a slope, a forward over w tokens costs
-    1 + slope (w - 1) times its model's cost over one: the target reads n E(inner, k) tokens and its own
-    last one on average, M_d1 reads k + 1 in every round.
-
-    Args:
-        middle, lower: c_d1 and c_d2, cost of a token relative to the target's.
-    """
-    target = 1 + slope * rounds * emitted(inner, reviewed)
-    return target + rounds * (middle * (1 + slope * reviewed) + reviewed * lower)
-
-
-def pair_seconds(drafts: int, drafter: Number, slope: Number) -> Number:
-    """The same without M_d2: M_d1 drafts n tokens one by one, the target reads n + 1."""
-    return 1 + slope * drafts + drafts * drafter
-
+from simspec.theory import chains
+from simspec.theory.acceptance import Number, emitted_tokens
 
 # Polybasic (arXiv 2510.26527): M_1 is the target, M_n drafts.
-
-
-def polybasic_seconds(
-    lengths: tuple[Number, ...], seconds: tuple[Number, ...], drafts_a_pass: Number
-) -> Number:
-    """Seconds per token, sum_{i<n} T_i / L_i + beta T_n / L_{n-1} (Polybasic Eq. 3 with N = 1).
-
-    Args:
-        lengths: L_1 .. L_{n-1}, tokens for each forward of M_1 .. M_{n-1}.
-        seconds: T_1 .. T_n.
-        drafts_a_pass: beta, forwards of M_n for each forward of M_{n-1}.
-    """
-    verifying = sum((t / n for t, n in zip(seconds[:-1], lengths, strict=True)), 0 * drafts_a_pass)
-    return verifying + drafts_a_pass * seconds[-1] / lengths[-1]
 
 
 @dataclass(frozen=True)
@@ -126,12 +61,13 @@ class Insertion(Generic[Number]):
     def published(self) -> bool:
         """Thm 3.2: T_new / T_i < L_new (1/L_i - 1/L_{i-new}) or T_new / T_{i+1} < beta (L_new / L_i - 1)."""
         first = self.new / self.above < self.new_after * (1 / self.before - 1 / self.above_after)
-        return first or self.new / self.below < self.drafts_a_pass * (self.new_after / self.before - 1)
+        second = self.new / self.below < self.drafts_a_pass * (self.new_after / self.before - 1)
+        return bool(first or second)
 
     @property
     def exact(self) -> bool:
         """Both savings together exceed what is spent: Eq. 3 after the insertion is below Eq. 3 before it."""
-        return self.spent < self.saved_above + self.saved_below
+        return bool(self.spent < self.saved_above + self.saved_below)
 
 
 # Three levels at one place of the text
@@ -200,12 +136,23 @@ class Cycle(Generic[Number]):
 
     def faster_than(self, other: Cycle[Number]) -> bool:
         """More tokens per second in the long run (cycles are independent and alike)."""
-        return self.tokens * other.seconds > other.tokens * self.seconds
+        return bool(self.tokens * other.seconds > other.tokens * self.seconds)
 
 
-def pair(law: PlaceLaw[Number], costs: Costs[Number], drafts: int) -> Cycle[Number]:
-    """M_1 and the target alone; 0 drafts is plain decoding."""
-    return Cycle(emitted(law.outer, drafts), drafts * costs.draft + costs.target(drafts + 1))
+def relative(middle: Number, lower: Number, slope: Number) -> Costs[Number]:
+    """CS-Drafting's costs, in forwards of the target over one token (arXiv 2312.11462).
+
+    A forward over w tokens costs 1 + slope (w - 1) times its model's cost over one; the paper's slope is 0.
+
+    Args:
+        middle, lower: c_d1 and c_d2, cost of a token of M_d1 (here M_2) and M_d2 (here M_1).
+    """
+    return Costs(lower, middle * (1 - slope), middle * slope, 1 - slope, slope)
+
+
+def pair(outer: Number, costs: Costs[Number], drafts: int) -> Cycle[Number]:
+    """M_1 and the target alone, alpha_13 = ``outer``; 0 drafts is plain decoding."""
+    return Cycle(emitted_tokens(outer, drafts), drafts * costs.draft + costs.target(drafts + 1))
 
 
 def truncate(law: PlaceLaw[Number], costs: Costs[Number], drafts: int) -> Cycle[Number]:
@@ -214,8 +161,9 @@ def truncate(law: PlaceLaw[Number], costs: Costs[Number], drafts: int) -> Cycle[
     A place of the block reaches the text only if all three agree on it and on all before it; the
     target reads the run on which M_1 and M_2 agree and one more.
     """
-    spent = drafts * costs.draft + costs.middle(drafts + 1) + costs.target(emitted(law.lower, drafts))
-    return Cycle(emitted(law.all_agree, drafts), spent)
+    read = emitted_tokens(law.lower, drafts)
+    spent = drafts * costs.draft + costs.middle(drafts + 1) + costs.target(read)
+    return Cycle(emitted_tokens(law.all_agree, drafts), spent)
 
 
 def replace(law: PlaceLaw[Number], costs: Costs[Number], drafts: int) -> Cycle[Number]:
@@ -226,19 +174,27 @@ def replace(law: PlaceLaw[Number], costs: Costs[Number], drafts: int) -> Cycle[N
     there means that M_1 differed); after all d it is right with probability alpha_23 = e + y. So
     1 + sum_{j=1..d} e^j + y sum_{n<d} e^n + e^d (e + y).
     """
-    tokens = emitted(law.all_agree, drafts + 1) + law.only_upper * emitted(law.all_agree, drafts)
-    spent = drafts * costs.draft + costs.middle(drafts + 1) + costs.target(1 + emitted(law.lower, drafts))
+    agreed = law.all_agree
+    tokens = emitted_tokens(agreed, drafts + 1) + law.only_upper * emitted_tokens(agreed, drafts)
+    read = 1 + emitted_tokens(law.lower, drafts)
+    spent = drafts * costs.draft + costs.middle(drafts + 1) + costs.target(read)
     return Cycle(tokens, spent)
 
 
 def nested(lower: Number, upper: Number, costs: Costs[Number], rounds: int, drafts: int) -> Cycle[Number]:
     """nested, ``rounds`` rounds of ``drafts`` tokens each before the target reads: CS-Drafting's cycle.
 
-    Needs alpha_12 and alpha_23 independent, since what M_1 gets right decides how much is handed up.
+    Tokens are (1 - b phi^n(b)) / (1 - b), phi^n the n-th power (arXiv 2312.11462, Thm 4.3); the target reads
+    n E(a, k) and its own last one. Needs alpha_12 and alpha_23 independent, since what M_1 gets right decides
+    how much is handed up.
     """
-    handed = rounds * emitted(lower, drafts)
-    spent = rounds * (drafts * costs.draft + costs.middle(drafts + 1)) + costs.target(1 + handed)
-    return Cycle(cascade_tokens(upper, lower, rounds, drafts), spent)
+
+    def verify(level: int, width: Number) -> Number:
+        return costs.middle(width) if level == 2 else costs.target(width)
+
+    rates = (lower, upper)
+    spent = chains.nested_seconds(rates, drafts, (rounds,), costs.draft, verify)
+    return Cycle(chains.round_tokens(rates, drafts, (rounds,)), spent)
 
 
 def most_middle_seconds(with_middle: Cycle[Number], without: Cycle[Number], free: Number) -> Number:

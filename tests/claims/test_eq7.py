@@ -11,15 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simspec.claims import eq7, expected
+from simspec.claims.acceptance import mixed_rates
 from simspec.claims.base import Against, Effort, decide
+from simspec.claims.eq7 import correlated, exact_cells, jensen, refuted_cells, widths, without_middle
+from simspec.claims.eq7.cases import Choice
+from simspec.claims.eq7.readings import READINGS, truth
 from simspec.strategies.chains import Level, Plan, Pool, all_plans, independent
 from simspec.strategies.survivals import chances
 from simspec.theory import chains as theory
 from simspec.theory.acceptance import emitted_tokens, power, surviving_tokens
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
-REFUTED = [c for c in (*eq7.CLAIMS, *expected.CLAIMS) if c.expected == "refuted"]
+CLAIMS = [
+    claim
+    for part in (widths, refuted_cells, exact_cells, correlated, jensen, without_middle)
+    for claim in part.CLAIMS
+]
+REFUTED = [c for c in (*CLAIMS, *mixed_rates.CLAIMS) if c.expected == "refuted"]
 
 
 # Printed in the papers
@@ -50,9 +58,9 @@ def test_reach_anchor():
         tuple(Level(Fraction(t, 100)) for t in (5, 30, 100)), independent((Fraction(0), Fraction(7, 10)))
     )
     plan = Plan((0, 1, 2), 4)
-    assert eq7.truth(pool, plan, "funnel-truncate").seconds_per_token == Fraction(3, 2)
-    assert eq7.READINGS["reach-any"](pool, plan, "funnel-truncate") == Fraction(3, 2)
-    assert eq7.free_target(pool, plan, "funnel-truncate") == HALF
+    assert truth(pool, plan, "funnel-truncate").seconds_per_token == Fraction(3, 2)
+    assert READINGS["reach-any"](pool, plan, "funnel-truncate") == Fraction(3, 2)
+    assert exact_cells.free_target(pool, plan, "funnel-truncate") == HALF
 
 
 def test_heterogeneity_anchor():
@@ -60,10 +68,10 @@ def test_heterogeneity_anchor():
     2.398 at the pooled rate."""
     rates = (Fraction(1, 5), Fraction(4, 5))
     found = (
-        expected.by_cycles(rates, 4),
+        mixed_rates.by_cycles(rates, 4),
         emitted_tokens(HALF, 4),
-        expected.by_outputs(rates, 4),
-        emitted_tokens(expected.pooled_rate(rates, 4), 4),
+        mixed_rates.by_outputs(rates, 4),
+        emitted_tokens(mixed_rates.pooled_rate(rates, 4), 4),
     )
     assert [float(x) for x in found] == pytest.approx([2.306, 1.938, 1.822, 2.398], abs=6e-4)
 
@@ -154,15 +162,15 @@ def test_readings_agree_on_a_pair(rate, drafts):
     """All but the straw man are Leviathan et al.'s formula there: (gamma T_1 + T_2) / E(alpha, gamma)."""
     pool = Pool((Level(Fraction(1, 7)), Level(Fraction(1))), independent((rate,)))
     plan = Plan((0, 1), drafts)
-    truth = (Fraction(drafts, 7) + 1) / emitted_tokens(rate, drafts)
-    for name, reading in eq7.READINGS.items():
+    said = (Fraction(drafts, 7) + 1) / emitted_tokens(rate, drafts)
+    for name, reading in READINGS.items():
         if name != "product":
-            assert reading(pool, plan, "funnel-truncate") == truth, name
+            assert reading(pool, plan, "funnel-truncate") == said, name
 
 
 def test_every_reading_is_decided_under_every_semantics():
-    ids = {claim.id for claim in eq7.CLAIMS}
-    for name, semantics in product(eq7.READINGS, ("truncate", "replace", "nested")):
+    ids = {claim.id for claim in CLAIMS}
+    for name, semantics in product(READINGS, ("truncate", "replace", "nested")):
         assert f"S7-{name}@{semantics}" in ids
 
 
@@ -175,7 +183,7 @@ def test_found_again_without_its_pin(claim):
     assert decide(claim.statement, Effort(), claim.id).verdict == "refuted"
 
 
-SWAPS = [c for c in REFUTED if isinstance(c.pinned, eq7.Choice)]
+SWAPS = [c for c in REFUTED if isinstance(c.pinned, Choice)]
 
 
 @pytest.mark.parametrize("claim", SWAPS, ids=lambda c: c.id)
@@ -202,7 +210,7 @@ def test_no_swap_with_smaller_times(claim):
             for one, other in combinations(able, 2):
                 if one.drafts + other.drafts <= most:
                     tried += 1
-                    found = claim.statement.rule(eq7.Choice(pool, one, other))
+                    found = claim.statement.rule(Choice(pool, one, other))
                     assert not isinstance(found, Against), (pool, one, other)
     # Nothing is smaller than forwards of 1 each.
     assert tried or total == len(levels)
@@ -210,9 +218,9 @@ def test_no_swap_with_smaller_times(claim):
 
 def test_no_two_worlds_with_smaller_times():
     """S7b, of the worlds that the claim goes through."""
-    pinned = next(c.pinned for c in eq7.CLAIMS if c.id == "S7b")
-    rule = eq7.S7B_STATEMENT.rule
-    for worlds in eq7.S7B_STATEMENT.every(1):
+    pinned = next(c.pinned for c in CLAIMS if c.id == "S7b")
+    rule = correlated.S7B_STATEMENT.rule
+    for worlds in correlated.S7B_STATEMENT.every(1):
         if sum(v.seconds for v in worlds.levels) >= sum(v.seconds for v in pinned.levels):
             break
         assert rule(worlds) is None
@@ -230,11 +238,11 @@ def test_how_far_the_funnel_overcounts(semantics, percents):
     for gamma in (1, 4, 8):
         if semantics == "funnel-truncate":
             counted = 1 + surviving_tokens(high, surviving_tokens(low, gamma))
-            truth = emitted_tokens(low * high, gamma)
+            true = emitted_tokens(low * high, gamma)
         else:
             counted = 1 + surviving_tokens(high, emitted_tokens(low, gamma))
-            truth = 1 + high * emitted_tokens(low * high, gamma)
-        said.append(f"{100 * (counted / truth).max() - 100:.1f}%")
+            true = 1 + high * emitted_tokens(low * high, gamma)
+        said.append(f"{100 * (counted / true).max() - 100:.1f}%")
     assert tuple(said) == percents
-    claim = next(c for c in eq7.CLAIMS if c.id == f"S7-{semantics}@{semantics.removeprefix('funnel-')}")
+    claim = next(c for c in CLAIMS if c.id == f"S7-{semantics}@{semantics.removeprefix('funnel-')}")
     assert all(p in claim.because for p in percents)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 
 import pytest
 
+from simspec import claims
 from simspec.claims.all_claims import CLAIMS
 from simspec.claims.base import Against, Claim, Effort
 from simspec.claims.ledger import entry
@@ -51,3 +54,13 @@ def test_a_claim_says_where_it_comes_from_and_why(claim: Claim) -> None:
     assert claim.because.endswith(".")
     assert not claim.statement.words.endswith(".")
     assert claim.statement.over
+
+
+def test_no_module_keeps_a_claim_to_itself() -> None:
+    listed = {id(claim) for claim in CLAIMS}
+    for found in pkgutil.walk_packages(claims.__path__, "simspec.claims."):
+        if found.name.startswith("simspec.claims.empirical"):
+            continue
+        module = importlib.import_module(found.name)
+        own = [held for held in vars(module).values() if isinstance(held, Claim)]
+        assert {claim.id for claim in own if id(claim) not in listed} == set(), found.name

@@ -11,12 +11,23 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from simspec.claims.base import Against
-from simspec.claims.lengths.adjustments import L4, L21, printed
-from simspec.claims.lengths.blocks import Block, all_lines, lines
-from simspec.claims.lengths.marginal import L12
-from simspec.claims.lengths.peak import L20
+from simspec.claims.lengths.adjustments import L4, L21
+from simspec.claims.lengths.blocks import Block, Endless, all_convex, all_lines, blocks, has_values, lines
+from simspec.claims.lengths.conditions import (
+    PRINTED,
+    REPAIRED,
+    REPAIRED_TIES,
+    later_sum,
+    looked_for,
+    printed,
+    printed_sum,
+)
+from simspec.claims.lengths.endless import FAR_FIRST, NEAR_FIRST, TAILS, Unbounded, adjusted
+from simspec.claims.lengths.measured_peak import L20
+from simspec.claims.lengths.one_factor import L12
+from simspec.claims.lengths.repaired_bounds import L5
 from simspec.claims.lengths.stopping import L13_FREE
-from simspec.claims.lengths.unbounded import L6_LIMIT, Unbounded, adjusted_for_long
+from simspec.claims.lengths.unbounded import L6_LIMIT
 from simspec.speculation import lengths as simulated
 from simspec.strategies.costs import Curve, affine, convex_costs, rising_costs, tying_costs, vllm_curve
 from simspec.strategies.survivals import Conditional, conditionals, tokens_by_outcome
@@ -273,12 +284,108 @@ def test_an_extension_that_pays_under_a_convex_cost() -> None:
     assert L21.pinned.speedups() == of(1, 2, 3, "3/2")
 
 
+def test_the_cut_to_plain_decoding_that_only_condition_0_tells() -> None:
+    """p = 1/6, 11/12, T = 3 + d, bonus: 1/3, (7/6)/4, (7/6 + 11/72)/5. eps_1 = 1, but eps_0 = 0."""
+    block = Block(of("1/6", "11/12"), of(3, 4, 5), 1)
+    assert block.speedups() == of("1/3", "7/24", "19/72")
+    numbers = Endless(block)
+    assert [REPAIRED_TIES.eps(numbers, i) for i in range(3)] == [0, 1, 2]
+    assert L5.statement.rule(block) is None
+
+
+def test_a_bound_far_past_the_last_place() -> None:
+    """Three sure drafts, T = 10 + d, no bonus: 1/11 at 1, 3/(10 + d) from 3 on, more until d = 22."""
+    block = Block(of(1, 1, 1), of(10, 11, 12, 13), 0)
+    numbers = Endless(block)
+    assert REPAIRED.eps(numbers, 1) == 22
+    assert numbers.speedup(22) > numbers.speedup(1) == numbers.speedup(23)
+    assert REPAIRED_TIES.eps(numbers, 1) == 23
+
+
+def test_equal_speedups_with_the_bonus() -> None:
+    """p = 1/2, 3/4, T = 3 + d: 3/2 in 4, 15/8 in 5. The factor of Algorithm 1 is constant there."""
+    block = Block(of("1/2", "3/4"), of(3, 4, 5), 1)
+    assert block.speedups()[1:] == of("3/8", "3/8")
+    assert L12.statement.rule(block) is None
+
+
+@given(st.one_of(lines(longest=5), blocks(convex_costs, longest=5)), st.data())
+def test_bounds_found_by_looking_are_those_of_the_formulas(block: Block, data: st.DataObject) -> None:
+    assume(has_values(block))
+    numbers, i = Endless(block), data.draw(st.integers(1, len(block.p)))
+    assert looked_for(printed_sum, least=-1).eps(numbers, i) == PRINTED.eps(numbers, i)
+    assert looked_for(marginal_gain, least=0).eps(numbers, i) == REPAIRED.eps(numbers, i)
+    assert looked_for(marginal_gain, least=0, ties=True).eps(numbers, i) == REPAIRED_TIES.eps(numbers, i)
+
+
+def test_a_bound_with_a_flat_beginning() -> None:
+    """T = 1, 1, 1, 2 and p_2 = 0: d' = 2 gains nothing and costs nothing, so eps_2 = 1 with '<'."""
+    block = Block(of(1, 0, 1), of(1, 1, 1, 2), 1)
+    assert printed(block, 2) == 1
+    assert (
+        looked_for(later_sum, least=0).eps(Endless(block), 2) == 2
+    )  # p_3 = 1: as much as it costs, not more
+
+
+def test_costs_that_are_flat_to_the_end_are_looked_at() -> None:
+    """Past the end such a cost is read as rising by 1 a draft: three sure drafts, T = 2, 2, 2, 2, 3, .."""
+    block = Block(of(1, 1, 1), of(2, 2, 2, 2), 1)
+    numbers = Endless(block)
+    assert [numbers.cost(d) for d in (3, 4, 6)] == [2, 3, 5]
+    assert REPAIRED.eps(numbers, 2) == 3  # 3/2 at 2, 4/2 at 3, 4/3 at 4
+    flat = [b for b in all_convex(1) if b.cost[0] == b.cost[-1]]
+    assert flat
+    assert all(L5.statement.rule(b) is None for b in flat if has_values(b))
+
+
+# Blocks without an end.
+
+
+@pytest.mark.parametrize("name", sorted(TAILS))
+def test_survival_past_the_lead_is_what_its_name_says(name: str) -> None:
+    """Excess and limit against sums of a thousand terms, chances against 0 and 1."""
+    tail = TAILS[name]
+    values = [tail.after(j) for j in range(1001)]
+    assert values[0] == 1
+    assert all(0 <= b <= a for a, b in pairwise(values))
+    assert abs(values[-1] - tail.limit) < Fraction(1, 500)
+    assert tail.reached == (values[-1] == tail.limit)
+    over = sum(float(value - tail.limit) for value in values[1:])
+    # The harmonic ones grow like ln 1000 = 6.9, or half of that.
+    assert over > 3 if tail.excess is None else over == pytest.approx(float(tail.excess))
+    if tail.summed is not None:
+        assert all(tail.summed(n) == sum(values[1 : n + 1], Fraction(0)) for n in (0, 1, 2, 7))
+
+
 def test_adjusting_without_a_bound() -> None:
     """Sure drafts: d/(1 + d) rises for ever; with the bonus and T = 1 + d every length has 1, at once."""
-    assert adjusted_for_long(L6_LIMIT.pinned)[:4] == (1, 2, 4, 8)
-    assert adjusted_for_long(Unbounded((), Fraction(1), Fraction(1), 1)) == (1,)
+    habits = (FAR_FIRST, NEAR_FIRST)
+    path = adjusted(L6_LIMIT.pinned, 1, habits)
+    assert path[:4] == (1, 2, 4, 5)
+    assert path[-1] > 4096
+    assert adjusted(Unbounded((), "1", Fraction(1), 1), 1, habits) == (1,)
     # Halves: 1, 1.5, 1.75 tokens in 3, 4, 5: from 1 draft at .375 nothing is gained.
-    assert adjusted_for_long(Unbounded((), Fraction(1, 2), Fraction(3), 1)) == (1,)
-    assert Unbounded(of("1/2"), Fraction(3, 4), Fraction(2), 1).tokens(3) == 1 + Fraction(1, 2) * (
+    assert adjusted(Unbounded((), "(1/2)^j", Fraction(3), 1), 1, habits) == (1,)
+    assert Unbounded(of("1/2"), "(3/4)^j", Fraction(2), 1).tokens(3) == 1 + Fraction(1, 2) * (
         1 + Fraction(21, 16)
     )
+
+
+@pytest.mark.parametrize("name", sorted(TAILS))
+@pytest.mark.parametrize("fixed", [0, 1, 3])
+def test_best_without_a_bound_is_best_as_far_as_one_looks(name: str, fixed: int) -> None:
+    case = Unbounded(of("1/2"), name, Fraction(fixed), 0)
+    rates = [case.speedup(d) for d in range(1, 400)]
+    for d in (1, 2, 5, 20):
+        assert case.is_best(d) <= (rates[d - 1] == max(rates))
+    if case.limit == 0:
+        assert case.is_best(1 + rates.index(max(rates)))
+
+
+def test_survival_that_falls_slowly_to_a_half_always_has_a_best_length() -> None:
+    """S_j = (1 + 1/(j + 1))/2: its excess over 1/2 has no bound, so some length is above 1/2 at any T0."""
+    for fixed in (1, 2, 3):
+        case = Unbounded((), "(1 + 1/(j + 1))/2", Fraction(fixed), 0)
+        end = adjusted(case, 1, (FAR_FIRST, NEAR_FIRST))[-1]
+        assert case.speedup(end) > Fraction(1, 2)
+        assert case.is_best(end)

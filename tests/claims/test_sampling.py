@@ -13,30 +13,19 @@ from hypothesis import strategies as st
 
 from simspec.claims.base import Against
 from simspec.claims.lossless import (
+    acting,
+    early_emit,
     length_cases,
+    length_criterion,
     length_rules,
-    length_safety,
     length_scans,
     sampled_cases,
     sampling,
-    surviving,
 )
-from simspec.claims.lossless.chance import (
-    OneByOne,
-    State,
-    Text,
-    Texts,
-    arrays,
-    beginnings,
-    decode,
-    difference,
-    drawn,
-    every,
-    joint,
-    own_joint,
-    play,
-    submitting,
-)
+from simspec.claims.lossless.chance import State, Texts, beginnings, compared, joint, own_joint, parting
+from simspec.claims.lossless.cycles import OneByOne, Rule, arrays, decode, drawn, play, submitting
+from simspec.claims.lossless.faulty_judges import AsDrafted, Fresh, Trusting, after_another, late, seldom
+from simspec.claims.lossless.luck import EveryLuck, every
 from simspec.speculation import lengths
 from simspec.speculation.chains import Chain
 from simspec.speculation.lengths import (
@@ -49,10 +38,10 @@ from simspec.speculation.lengths import (
     View,
     expected_tokens,
 )
-from simspec.speculation.verify import NOTHING, Luck, RejectionJudge
+from simspec.speculation.verify import NOTHING, RejectionJudge
 from simspec.strategies.costs import Curve
 from simspec.strategies.distributions import all_distributions, normalised
-from simspec.strategies.models import Chances, Table, distribution_levels
+from simspec.strategies.models import Chances, Table, Text, distribution_levels
 
 EVEN, UNEVEN = (Table(2, 0, (normalised(w),)) for w in ((1, 1), (3, 1)))
 
@@ -70,7 +59,7 @@ def test_cycles_compose_to_whole_texts(models, semantics):
 def test_every_luck_weighs_what_it_chose():
     """A coin of 1/3, and after heads another of 1/4: by hand 1/12, 3/12 and 8/12."""
 
-    def run(luck: Luck) -> tuple[bool, ...]:
+    def run(luck: EveryLuck) -> tuple[bool, ...]:
         first = luck.happens(Fraction(1, 3), 1)
         return (first, luck.happens(1, 4)) if first else (first,)
 
@@ -84,9 +73,47 @@ def test_every_luck_weighs_what_it_chose():
 def test_a_difference_is_told_at_the_shortest_beginning():
     half = Fraction(1, 2)
     same, other = {(0, 0): half, (1, 1): half}, {(0, 1): half, (1, 1): half}
-    assert difference(same, same) == ()
+    assert parting(same, same) is None
     assert beginnings(other, 1) == {(0,): half, (1,): half}
-    assert "begins with 0 0 with probability 1/2; the target's own with 0" in difference(same, other)[0]
+    assert parting(same, other) == (0, 0)
+
+
+FAULTS = [Fresh, AsDrafted, Trusting, late(Fresh, 1), seldom(AsDrafted), after_another(Trusting)]
+
+
+@given(
+    models=distribution_levels(3, 2, 1),
+    semantics=st.sampled_from(["funnel-truncate", "funnel-replace", "early-emit"]),
+    fault=st.sampled_from(FAULTS),
+)
+def test_the_ways_of_a_counterexample_add_up(models, semantics, fault):
+    """What is told of a probability is all of it: each way's product, and the sum over the ways."""
+    case = sampled_cases.Case(semantics, 2, 3, models)
+    outcome = compared(sampled_cases.step_of(case, fault), case.own, lambda: ())
+    texts = sampled_cases.texts_of(case, fault)
+    begins = parting(texts, case.own)
+    assert (outcome is None) == (begins is None)
+    if begins is None:
+        return
+    assert isinstance(outcome, Against)
+    ways = [line for line in outcome.working if line.startswith("- ")]
+    told = sum((Fraction(line.split()[-1]) for line in ways), Fraction(0))
+    assert told == beginnings(texts, len(begins)).get(begins, 0)
+    assert f"with probability {told};" in outcome.working[-1]
+    for line in ways:
+        *_, product_, total = line.replace(": ", " = ").split(" = ")
+        if " x " in product_:
+            factors = [Fraction(factor) for factor in product_.split(" x ")]
+            assert np.prod(np.array(factors, dtype=object)) == Fraction(total)
+
+
+@pytest.mark.parametrize(("right", "wrong_at"), [(0, 1), (1, 2), (2, 3)])
+def test_a_late_fault_shows_no_earlier(right, wrong_at):
+    """With a fault from place ``right`` + 1 on, beginnings of ``right`` tokens are the target's own."""
+    case = sampled_cases.Case("none", 3, 4, sampled_cases.memoryless((0, 1), (3, 1)))
+    begins = parting(sampled_cases.texts_of(case, late(Fresh, right)), case.own)
+    assert begins is not None
+    assert len(begins) == wrong_at
 
 
 @pytest.mark.parametrize("level", [0, 1])
@@ -107,7 +134,15 @@ def test_every_enumerated_chain_drafts(level):
                     play(c.chain, RejectionJudge(luck), m, d, (), c.want).kept
                 )
             )
-            assert max(asked, default=0) >= 1, case
+            assert max(asked, default=0) >= case.length, case
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_blocks_of_three_are_drafted_in_every_kind_of_chain(level):
+    """What is wrong from a block's third place on would not be seen in shorter ones."""
+    for statement in (sampling.S5_STATEMENT, sampling.S5C_STATEMENT, sampling.S33_STATEMENT):
+        assert statement.every is not None
+        assert any(case.length == 3 and len(case.models) == 3 for case in statement.every(level))
 
 
 # The simulator's length rules, as they are.
@@ -133,7 +168,7 @@ def texts_under(rule: LengthRule, drafter: Chances, target: Chances, seconds: Cu
     place = OneByOne(drafter).place
     depth = len(seconds) - 1
 
-    def step(luck: Luck, text: Text, state: State, room: int) -> tuple[Text, State]:
+    def step(luck: EveryLuck, text: Text, state: State, room: int) -> tuple[Text, State]:
         before = np.array([state], dtype=np.float64)
         most = min(room - 1, depth)
 
@@ -147,7 +182,7 @@ def texts_under(rule: LengthRule, drafter: Chances, target: Chances, seconds: Cu
             length_cases.PAIR,
             RejectionJudge(luck),
             models,
-            submitting(submitted, place, luck, most),
+            submitting(Rule(submitted), place, luck, most),
             text,
             room,
         )
@@ -208,15 +243,32 @@ def test_the_scan_of_the_claims_is_the_simulators_sum(confidence, rises):
 
 
 def test_how_many_rules_are_safe():
-    """Claims L16 and S32. By hand: no draft ever, or the first always and the second by the first token
-    (2 x 2); and cuts at 0 to n of blocks of n."""
-    rules = [length_safety.Lengths(submitted) for submitted in product(range(3), repeat=4)]
-    assert sum(length_safety._by_tokens_before(rule) for rule in rules) == 1 + 4
-    assert [sum(map(surviving._is_cut, surviving._rules(n))) for n in (1, 2, 3)] == [2, 3, 4]
+    """Claims L16 and S32. By hand: no draft ever, or the first always and then, after each first token, as
+    for a block that is shorter by one (2 x 2 for two drafts, 5 x 5 for three, 2 x 2 x 2 for three tokens);
+    and cuts at 0 to n of blocks of n."""
+    rules = [length_criterion.Lengths(2, 2, submitted) for submitted in product(range(3), repeat=4)]
+    safe = [rule for rule in rules if length_criterion.by_tokens_before(rule)]
+    assert len(safe) == 1 + 4
+    assert {*safe} == {*length_criterion.safe_rules(2, 2)}
+    assert len([*length_criterion.safe_rules(2, 3)]) == 1 + 25
+    assert len([*length_criterion.safe_rules(3, 2)]) == 1 + 8
+    assert all(map(length_criterion.by_tokens_before, length_criterion.safe_rules(2, 3)))
+    assert [sum(map(acting.is_cut, acting.rules(n))) for n in (1, 2, 3)] == [2, 3, 4]
+
+
+@given(submitted=st.lists(st.integers(0, 3), min_size=8, max_size=8))
+def test_one_pair_of_models_tells_every_unsafe_rule(submitted):
+    """Claim L16's proof: drafter = target with a prime denominator of its own after each text."""
+    rule = length_criterion.Lengths(2, 3, tuple(submitted))
+    drafter, target = next(length_criterion.witnesses(rule))
+    case = length_cases.Case(None, 3, 4, OneByOne(drafter), target)
+    texts = length_cases.texts_of(case, Rule(lambda tokens, rows: rule.of(tokens)))
+    assert (texts == case.own) == length_criterion.by_tokens_before(rule)
 
 
 def test_early_emit_below_the_target_itself():
     """Claim S34, by hand: q1 = (1, 0), q2 = p = (1/2, 1/2). Token 0 survives with 1/2, else p: 1/2 + 1/4."""
-    outcome = sampling.S34.statement.rule(sampling.S34.pinned)
+    outcome = early_emit.S34.statement.rule(early_emit.S34.pinned)
     assert isinstance(outcome, Against)
     assert "begins with 0 with probability 3/4" in outcome.working[-1]
+    assert "together 1/2 + 1/4 = 3/4" in outcome.working

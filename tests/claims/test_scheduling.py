@@ -5,14 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simspec.claims.base import Claim, Effort, decide
 from simspec.claims.scheduling import adaptive as adapting
-from simspec.claims.scheduling import dynamic_program, hindsight, kinds
+from simspec.claims.scheduling import dynamic_program, hindsight, kinds, on_traces, texts
+from simspec.replay import lockstep, trajectories
+from simspec.speculation.lengths import Static
 from simspec.strategies.costs import affine
+from simspec.strategies.made_up_models import LOOKUP, Setting, settings_of
 from simspec.strategies.survivals import survival
 from simspec.theory import renewal
 
@@ -49,7 +53,7 @@ def test_least_seconds_is_the_least_over_all_schedules_one_by_one(
     assert hindsight.least_seconds(text, hindsight.any_scheme)[0] == min(times)
 
 
-@pytest.mark.parametrize("claim", [hindsight.S10, kinds.L17], ids=lambda c: c.id)
+@pytest.mark.parametrize("claim", [hindsight.S10, kinds.L17, texts.S47B], ids=lambda c: c.id)
 def test_a_counterexample_is_found_without_the_pinned_one(claim: Claim) -> None:
     assert decide(claim.statement, Effort(), claim.id).verdict == "refuted"
 
@@ -99,3 +103,52 @@ def test_how_much_of_the_spread_usual_settings_reach() -> None:
     assert float(adaptive) == pytest.approx(2.63, abs=0.005)
     assert float(static) == pytest.approx(2.26, abs=0.005)
     assert float(bound) == pytest.approx(1.03, abs=0.005)
+
+
+def test_on_a_text_the_bound_for_kinds_drawn_afresh_fails() -> None:
+    """Wrong 4 times, right once, repeated; plain 1, a draft 13/10 (as 10 and 13).
+
+    Decoding plainly from place 1 to 3 and drafting at 4 makes 5 tokens in 3 + 1.3: 50/43. Ahead is place 4
+    alone, by 2 - 6/5, a fifth of the time: 4/25.
+    """
+    case = texts.S47B.pinned
+    assert texts.best(case) == (Fraction(50, 43), (4, 1, 2, 3))
+    assert texts.best_single(case) == 1
+    assert texts.ahead(case) == Fraction(4, 25)
+
+
+def test_counting_the_schedules_own_cycles_alone_the_bound_may_be_nothing() -> None:
+    """Wrong once, right 3 times: 1, then 3 tokens in 10 + 16 s, from places that are alike; 1 draft always
+    makes 4 in 28."""
+    case = texts.Loop((0, 1, 1, 1), ((0, 10), (1, 14), (2, 16)))
+    speed, begins = texts.best(case)
+    assert speed - texts.best_single(case) == Fraction(40, 26) - Fraction(40, 28) == Fraction(10, 91)
+    assert sorted(begins) == [1, 2]
+    assert texts.ahead(case, own_cycles=True) == 0 < texts.ahead(case)
+
+
+@given(texts._random_loops())
+def test_a_stretch_repeated_often_is_decoded_as_fast_as_without_end(case: texts.Loop) -> None:
+    """But for less than a cycle's time at either end: the other program for schedules of a text, S10's."""
+    again = 40
+    schemes = tuple((drafts, Fraction(seconds)) for drafts, seconds in case.schemes)
+    text = hindsight.Text(case.agreed * again, schemes)
+    seconds = hindsight.least_seconds(text, hindsight.any_scheme)[0]
+    endless = case.schemes[0][1] * len(text.agreed) / texts.best(case)[0]
+    assert abs(seconds - endless) <= 2 * len(case.agreed) * case.schemes[-1][1]
+
+
+@given(
+    settings_of(prompts=2, output_tokens=(1, 8), block_length=(1, 4)),
+    st.integers(0, len(on_traces.SCHEMES) - 1),
+)
+def test_a_scheme_lived_through_takes_what_replay_says(setting: Setting, scheme: int) -> None:
+    chain, length = on_traces.SCHEMES[scheme]
+    models, trace = on_traces._recorded(setting)
+    rule = Static(length) if chain.drafter else None
+    runs = trajectories.run(trace, chain, rule, trace.offsets[:-1])
+    alone = np.arange(len(trace.prompts))[:, None]
+    for prices in (on_traces.RISING, on_traces.UNEVEN):
+        priced = lockstep.price(runs, alone, [prices], lookup=chain.drafter == LOOKUP)[0].seconds
+        lived = [on_traces.least(models, prices, p, (scheme,)) for p in range(len(models.prompts))]
+        assert priced.tolist() == lived

@@ -10,23 +10,26 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from simspec.claims.lossless.chance import Model, Text, arrays, certain, decode, drawn, every, own_joint
+from simspec.claims.lossless.chance import own_joint
+from simspec.claims.lossless.cycles import Model, arrays, certain, decode, drawn
+from simspec.claims.lossless.luck import EveryLuck, every
 from simspec.speculation.chains import DECODED_SEMANTICS, Chain
-from simspec.speculation.verify import GreedyJudge, Judge, Luck, RejectionJudge
-from simspec.strategies.models import distribution_levels
+from simspec.speculation.verify import GreedyJudge, Judge, RejectionJudge
+from simspec.strategies.models import Text, distribution_levels
 
 
-def chains(levels: int) -> Iterator[Chain]:
+def chains(levels: int, drafts: int = 1) -> Iterator[Chain]:
     names = tuple("abcd"[:levels])
     if levels < 3:
         yield Chain(names, "none")
         return
     for semantics in DECODED_SEMANTICS:
-        # A level that collects a single token asks for no draft: 2, 3, .. from below is the least that does.
-        yield Chain(names, semantics, tuple(range(2, levels)) if semantics == "nested" else ())
+        # A level that collects n tokens asks for n - 1 drafts.
+        collect = tuple(range(drafts + 1, drafts + levels - 1)) if semantics == "nested" else ()
+        yield Chain(names, semantics, collect)
 
 
-def sampled(chain: Chain, models: list[Model], judge: Judge, luck: Luck, length: int, want: int) -> Text:
+def sampled(chain: Chain, models: list[Model], judge: Judge, luck: EveryLuck, length: int, want: int) -> Text:
     return decode(chain, judge, models, drawn(models[0], luck, length), want)
 
 
@@ -35,13 +38,16 @@ def sampled(chain: Chain, models: list[Model], judge: Judge, luck: Luck, length:
 def test_rejection_sampling_keeps_the_targets_distribution_exactly(levels, data):
     """Claims S5, S5c: every semantics but early-emit, every chance enumerated, in fractions."""
     vocabulary = data.draw(st.integers(2, 3)) if levels == 2 else 2
+    drafts = data.draw(st.integers(1, {2: 5 - vocabulary, 3: 2, 4: 1}[levels]))
     models = [arrays(table) for table in data.draw(distribution_levels(levels, vocabulary, 1))]
-    for chain in chains(levels):
+    for chain in chains(levels, drafts):
         # Under nested chains shorter texts are not drafted for.
-        want = max(3, levels) if chain.semantics in ("none", "nested") else 2
+        want = drafts + (levels - 1 if chain.semantics == "nested" else 1)
         truth = own_joint(models[-1], vocabulary, want)
         if chain.lossless:
-            found = every(lambda luck, c=chain, n=want: sampled(c, models, RejectionJudge(luck), luck, 2, n))
+            found = every(
+                lambda luck, c=chain, n=want: sampled(c, models, RejectionJudge(luck), luck, drafts, n)
+            )
             assert found == truth, chain.semantics
 
 

@@ -1,4 +1,4 @@
-"""Same seed, same bytes; and what a policy can and cannot move (M5, M9)."""
+"""Same seed, same files, and what a policy can see (M9), beside the claims M5b to M5d and M34."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from simspec.serving.pricing import Costs
 from simspec.serving.request import Request
 from simspec.serving.simulate import simulate
 from simspec.serving.verdicts import Mean, Rates, Recorded
-from tests.unit.test_serving_scenarios import AFFINE, recorded
+from simspec.strategies.serving import TEXTS
+from simspec.strategies.small_engines import made_up_cost
 
-COSTS = Costs(AFFINE["device"], "target", "small")
+COSTS = Costs(made_up_cost("device"), "target", "small")
 RATES = Rates((0.8, 0.5, 0.3, 0.1))
+RECORDED = TEXTS.map(lambda texts: texts.source())
 
 
 def digest(seed: int) -> str:
@@ -42,16 +44,6 @@ def test_same_seed_same_bytes_whatever_the_number_of_workers():
     assert here[0] != here[1]
 
 
-@given(st.integers(0, 1000), st.sampled_from([Poisson(50.0), Gamma(50.0, 3.0)]), st.integers(1, 4))
-def test_a_policy_does_not_move_open_loop_arrivals(seed, process, length):
-    runs = []
-    for speculation in (None, Speculation(Fixed(length), RATES)):
-        load = open_loop(process, Sizes.alike(20, 10, 10), seed)
-        table = simulate(Serving(COSTS, 2, speculation), load, seed).requests.to_pandas()
-        runs.append(table.sort_values("request_id")["arrived_at_ns"].tolist())
-    assert runs[0] == runs[1]
-
-
 def test_a_closed_loop_follows_completions():
     requests = [Request(i, 10, 10) for i in range(9)]
     runs = []
@@ -62,7 +54,7 @@ def test_a_closed_loop_follows_completions():
     assert runs[1][-1] < 0.6 * runs[0][-1]
 
 
-@given(st.integers(0, 1000), st.integers(0, 50), st.one_of(st.just(RATES), recorded()))
+@given(st.integers(0, 1000), st.integers(0, 50), st.one_of(st.just(RATES), RECORDED))
 def test_luck_belongs_to_the_place_in_the_text(seed, request_id, source):
     """However a request gets to a position, and in whatever slot, its drafts are worth the same there."""
     output = 12
@@ -76,7 +68,7 @@ def test_luck_belongs_to_the_place_in_the_text(seed, request_id, source):
         walked.move(np.array([0, 0, 1]))
 
 
-@given(st.integers(0, 1000), st.one_of(st.just(RATES), st.just(Mean((0.9, 0.4))), recorded()))
+@given(st.integers(0, 1000), st.one_of(st.just(RATES), st.just(Mean((0.9, 0.4))), RECORDED))
 def test_what_a_policy_sees_first_does_not_depend_on_the_verdict(seed, source):
     """M9: before anything was accepted, a policy sees the same whatever will be; afterwards it does not."""
 

@@ -1,195 +1,40 @@
-"""Small serving scenarios to draw from, and proof that drawing reaches what is to be tested.
-
-Costs, acceptance and loads are made up. The strategy is shared by the laws and by the twin.
-"""
+"""Small serving scenarios: that drawing and listing them reaches what is to be tested."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeVar
+import subprocess
+import sys
 
-import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
-from simspec.cost.models import AffineCost, MeasuredCost
-from simspec.serving.arrivals import ClosedLoop, OpenLoop
-from simspec.serving.config import Serving, Speculation
-from simspec.serving.kvcache import Memory
-from simspec.serving.policies import ByRows, Fixed, Goodput, OffAbove
+from simspec.claims.plain import plain
+from simspec.serving.config import Serving
 from simspec.serving.pricing import Costs
-from simspec.serving.request import Outcome, Request
-from simspec.serving.simulate import Records, simulate
-from simspec.serving.verdicts import Mean, Rates, Recorded
-
-T = TypeVar("T")
-
-
-def affine(base: float, token: float, cached: float) -> AffineCost:
-    """A target and drafters at made-up prices, in seconds."""
-    return AffineCost(
-        name="made-up",
-        label="made up",
-        target="target",
-        base_seconds=base,
-        token_seconds=token,
-        context_token_seconds=cached,
-        step_overhead_seconds=base / 4,
-        ratios={"small": 0.25, "ngram": 0.0},
-    )
-
-
-# Steps of a few nanoseconds make instants meet; the other has the size of a real device's.
-AFFINE = {"ticks": affine(4e-9, 1e-9, 0.0), "device": affine(5.9e-3, 2.1e-5, 3.9e-8)}
-
-
-def _measured() -> MeasuredCost:
-    rows = [
-        (model, "made-up", "float32", batch, new, context, 0, scale * (4 + new * batch + context / 8) * 1e-9)
-        for model, scale in (("target", 4), ("small", 1), ("ngram", 0))
-        for batch in (1, 2, 4)
-        for new in (1, 2, 8)
-        for context in (8, 64)
-    ]
-    names = ["model", "device", "dtype", "batch", "new_tokens", "context", "repetition", "seconds"]
-    return MeasuredCost(pd.DataFrame(rows, columns=names), "float32", "made-up", "made up")
-
-
-PADDED = _measured()
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """An engine, what it is sent, and for how long."""
-
-    serving: Serving
-    seed: int
-    sizes: tuple[tuple[int, int], ...]
-    instants: tuple[int, ...]
-    clients: int = 0
-    think_ns: int = 0
-    until: int | None = None
-
-
-@st.composite
-def recorded(draw: st.DrawFn) -> Recorded:
-    """Texts with made-up verdicts."""
-    texts = draw(st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=12), min_size=1, max_size=4))
-    return Recorded.of_lengths([np.array(t) for t in texts], 4)
-
-
-SURVIVALS = st.lists(st.floats(0, 1), min_size=5, max_size=5).map(lambda s: tuple(sorted(s, reverse=True)))
-SOURCES = st.one_of(SURVIVALS.map(Rates), SURVIVALS.map(Mean), recorded())
-POLICIES = st.one_of(
-    st.builds(Fixed, st.integers(0, 5)),
-    st.integers(0, 4).flatmap(
-        lambda n: st.builds(OffAbove, st.integers(0, 5), st.just(n), st.integers(0, n))
-    ),
-    st.just(ByRows(((1, 1, 4), (2, 3, 2)))),
-    st.builds(Goodput, st.integers(0, 5), st.floats(0, 1), st.just(2.0), st.integers(0, 3)),
+from simspec.serving.request import Outcome
+from simspec.serving.simulate import Records
+from simspec.serving.stride import Stride
+from simspec.strategies.serving import (
+    TEXTS,
+    all_scenarios,
+    impatient,
+    long_answers,
+    scarce_memory,
+    scenarios,
 )
+from simspec.strategies.small_engines import Scenario, Setup, affine, made_up_cost
+from simspec.strategies.small_engines import serve as live
 
+# For tests of the engine; their costs are made up.
+AFFINE = {name: made_up_cost(name) for name in ("ticks", "device")}
+PADDED = made_up_cost("padded")
 
-def sometimes(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[T | None]:
-    """None in three cases of four: limits on queue and patience hide what happens without them."""
-    return st.one_of(st.none(), st.none(), st.none(), strategy)
-
-
-@st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
-    """Small engines under every option, with loads that make them queue, run out of memory and stand idle."""
-    tick = draw(st.booleans())
-    cost = draw(st.sampled_from([AFFINE["ticks"], PADDED])) if tick else AFFINE["device"]
-    second = st.integers(0, 60) if tick else st.integers(0, 40_000_000)
-    lookup = draw(st.booleans())
-    drafter = "ngram" if lookup else "small"
-    costs = Costs(
-        cost,
-        "target",
-        drafter,
-        drafter_cost=draw(st.sampled_from([None, None, AFFINE["ticks"]])),
-        lookup=lookup,
-        idle_seconds=draw(st.sampled_from([0.0, 2e-9])),
-        overhead_seconds=draw(st.sampled_from([None, 3e-9])),
-    )
-    count = draw(st.integers(1, 12))
-    sizes = draw(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 24)), min_size=count, max_size=count))
-    speculation = draw(st.one_of(st.none(), *[st.builds(Speculation, POLICIES, SOURCES)] * 3))
-    ahead = speculation.policy.longest if speculation else 0
-    block = draw(st.integers(1, 8))
-    # Now and then too few blocks for the largest request, mostly enough for one or two.
-    fair = -(-max(p + o + ahead for p, o in sizes) // block)
-    blocks = sometimes(st.integers(1, fair)) | st.integers(fair, 3 * fair)
-    lookahead = draw(st.sampled_from(["reserved", "used"]))
-    serving = Serving(
-        costs,
-        slots=draw(st.integers(1, 5)),
-        speculation=speculation,
-        memory=Memory(
-            block,
-            draw(blocks),
-            draw(blocks),
-            lookahead,
-            draw(st.sampled_from(["recompute", "swap"])),
-            draw(st.sampled_from([0.0, 2e-9])),
-        ),
-        prefill=draw(st.sampled_from(["whole", "chunked"])),
-        mixed=draw(st.booleans()),
-        token_budget=draw(st.integers(1, 24)),
-        queue_limit=draw(sometimes(st.integers(0, 3))),
-        patience_seconds=draw(sometimes(second.map(lambda n: n * 1e-9))),
-    )
-    gaps = draw(st.lists(second | st.just(0), min_size=count, max_size=count))
-    return Scenario(
-        serving,
-        draw(st.integers(0, 1000)),
-        tuple(sizes),
-        tuple(np.cumsum(gaps).tolist()),
-        clients=draw(st.sampled_from([0, 0, 1, 3])),
-        think_ns=draw(second),
-        until=draw(sometimes(second.map(lambda n: 1 + 10 * n))),
-    )
-
-
-def live(scenario: Scenario, *, emissions: bool = False, serving: Serving | None = None) -> Records:
-    """Serve a scenario, by another engine where one is given."""
-    requests = [Request(i, p, o) for i, (p, o) in enumerate(scenario.sizes)]
-    load: OpenLoop | ClosedLoop
-    if scenario.clients:
-        load = ClosedLoop(scenario.clients, requests, scenario.think_ns * 1e-9)
-    else:
-        load = OpenLoop(zip(scenario.instants, requests, strict=True))
-    until = None if scenario.until is None else scenario.until * 1e-9
-    return simulate(
-        serving or scenario.serving, load, scenario.seed, until_seconds=until, emissions=emissions
-    )
+__all__ = ["AFFINE", "PADDED", "Scenario", "affine", "live", "scenarios", "step_ends"]
 
 
 def total(records: Records, column: str) -> int:
     """Sum of a column of steps."""
     return sum(records.steps[column].to_pylist())
-
-
-REACHED = {
-    "preempts a row": lambda r: total(r, "preempted_requests") > 0,
-    "swaps": lambda r: total(r, "swap_ns") > 0,
-    "rejects": lambda r: r.outcomes[Outcome.REJECTED] > 0,
-    "times out": lambda r: r.outcomes[Outcome.TIMED_OUT] > 0,
-    "stops in the middle": lambda r: r.outcomes[Outcome.UNFINISHED] > 0,
-    "accepts drafts": lambda r: total(r, "accepted_tokens") > 3,
-    "refuses drafts": lambda r: total(r, "accepted_tokens") < total(r, "drafted_tokens") - 3,
-    "drafts, then does not": lambda r: len(set(r.steps["draft_length_tokens"].to_pylist())) > 2,
-    "reads prompts while others decode": lambda r: any(
-        a and b
-        for a, b in zip(
-            r.steps["decoding_requests"].to_pylist(), r.steps["prefilling_requests"].to_pylist(), strict=True
-        )
-    ),
-    "has the drafter's memory full": lambda r: max(r.steps["drafter_blocks"].to_pylist(), default=0) > 8,
-    "stands idle": lambda r: any(a > b for a, b in zip(starts(r)[1:], step_ends(r), strict=False)),
-}
 
 
 def starts(records: Records) -> list[int]:
@@ -204,21 +49,116 @@ def step_ends(records: Records) -> list[int]:
     return [sum(values) for values in zip(*(records.steps[p].to_pylist() for p in parts), strict=True)]
 
 
+REACHED = {
+    "preempts a row": lambda r: total(r, "preempted_requests") > 0,
+    "swaps": lambda r: total(r, "swap_ns") > 0,
+    "rejects": lambda r: r.outcomes[Outcome.REJECTED] > 0,
+    "times out": lambda r: r.outcomes[Outcome.TIMED_OUT] > 0,
+    "stops in the middle": lambda r: r.outcomes[Outcome.UNFINISHED] > 0,
+    "stands idle": lambda r: any(a > b for a, b in zip(starts(r)[1:], step_ends(r), strict=False)),
+    "accepts drafts": lambda r: total(r, "accepted_tokens") > 0,
+    "refuses drafts": lambda r: total(r, "accepted_tokens") < total(r, "drafted_tokens"),
+    "reads prompts while others decode": lambda r: any(
+        a and b
+        for a, b in zip(
+            r.steps["decoding_requests"].to_pylist(), r.steps["prefilling_requests"].to_pylist(), strict=True
+        )
+    ),
+}
+REACHED_BY_CHANCE = REACHED | {
+    "accepts many drafts": lambda r: total(r, "accepted_tokens") > 3,
+    "refuses many drafts": lambda r: total(r, "accepted_tokens") < total(r, "drafted_tokens") - 3,
+    "drafts, then does not": lambda r: len(set(r.steps["draft_length_tokens"].to_pylist())) > 2,
+    "has the drafter's memory full": lambda r: max(r.steps["drafter_blocks"].to_pylist(), default=0) > 8,
+}
+
+
 @pytest.fixture(scope="module")
 def reached() -> set[str]:
-    """What 300 scenarios, the same in every run, come to."""
+    """What 400 scenarios, the same in every run, come to."""
     found: set[str] = set()
 
-    @settings(max_examples=300, derandomize=True, database=None, phases=[Phase.generate])
+    @settings(max_examples=400, derandomize=True, database=None, phases=[Phase.generate])
     @given(scenarios())
     def look(scenario: Scenario) -> None:
         records = live(scenario)
-        found.update(what for what, happened in REACHED.items() if happened(records))
+        found.update(what for what, happened in REACHED_BY_CHANCE.items() if happened(records))
 
     look()
     return found
 
 
-@pytest.mark.parametrize("what", REACHED)
-def test_scenarios_reach(reached, what):
+@pytest.mark.parametrize("what", REACHED_BY_CHANCE)
+def test_scenarios_reach(reached: set[str], what: str) -> None:
     assert what in reached
+
+
+@pytest.mark.parametrize("what", REACHED)
+def test_listed_scenarios_reach(what: str) -> None:
+    assert any(REACHED[what](live(s)) for s in all_scenarios(0))
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_listed_scenarios_come_once_and_few_requests_first(level: int) -> None:
+    found = list(all_scenarios(level))
+    assert len(set(found)) == len(found)
+    special = len(list(scarce_memory(level))) + len(list(impatient(level)))
+    counts = [len(s.sizes) for s in found[:-special]]
+    assert counts == sorted(counts)
+    assert counts[0] == 1
+    assert counts[-1] == (3 if level == 2 else 2)
+
+
+@given(scenarios(open_loop=True, memory=False))
+def test_bounds_are_kept(scenario: Scenario) -> None:
+    engine = scenario.setup
+    assert (scenario.clients, scenario.until) == (0, None)
+    assert (engine.queue_limit, engine.patience_ns) == (None, None)
+    assert (engine.memory.target_blocks, engine.memory.drafter_blocks) == (None, None)
+
+
+def test_most_long_answers_are_computed_several_steps_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[int] = []
+    plainly = Stride.apply
+    monkeypatch.setattr(Stride, "apply", lambda s, *a: (together.append(len(s.ends)), plainly(s, *a)))
+    strided: list[bool] = []
+
+    @settings(max_examples=60, derandomize=True, database=None, phases=[Phase.generate])
+    @given(long_answers())
+    def look(scenario: Scenario) -> None:
+        together.clear()
+        live(scenario)
+        strided.append(max(together, default=0) > 3)
+
+    look()
+    assert sum(strided) > len(strided) / 2
+
+
+@given(scenarios())
+def test_a_scenario_is_data(scenario: Scenario) -> None:
+    assert plain(scenario)["sizes"] == [list(size) for size in scenario.sizes]
+    assert hash(scenario) == hash(scenario)
+    assert str(scenario.setup.slots) in str(scenario)
+
+
+def test_an_engine_that_is_ready_made_is_no_data() -> None:
+    ready = Scenario(Serving(Costs(AFFINE["ticks"], "target"), 1), 0, ((1, 1),), (0,))
+    assert ready.serving.slots == 1
+    with pytest.raises(ValueError, match="not data"):
+        _ = ready.setup
+    assert ready.on(Setup(3)).setup.slots == 3
+
+
+@given(TEXTS)
+def test_texts_become_verdicts(texts) -> None:
+    source = texts.source()
+    assert source.offsets[-1] == sum(len(t) for t in texts.emitted)
+
+
+def test_listing_scenarios_loads_no_tables() -> None:
+    code = (
+        "import sys, simspec.strategies.serving as s; list(s.all_scenarios(0)); "
+        "print(*({'pandas', 'pyarrow'} & set(sys.modules)))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.split() == []

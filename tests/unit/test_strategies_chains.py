@@ -15,7 +15,6 @@ from simspec.strategies.chains import (
     Pool,
     all_plans,
     all_pools,
-    expected,
     independent,
     laws,
     patterns,
@@ -23,6 +22,7 @@ from simspec.strategies.chains import (
     pools,
     renumbered,
 )
+from simspec.strategies.outcomes import expected
 from simspec.strategies.survivals import chances, grid
 
 HALF = Fraction(1, 2)

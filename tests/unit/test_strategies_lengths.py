@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from simspec.strategies.costs import (
+    GRAPH_SIZES,
     VLLM_DRAFTED,
     VLLM_STEP_MS,
     Curve,
@@ -25,6 +26,8 @@ from simspec.strategies.costs import (
     is_concave,
     is_convex,
     measured_costs,
+    padded,
+    padded_costs,
     rising_costs,
     staircase,
     staircase_costs,
@@ -237,6 +240,32 @@ def test_staircases_cover_every_tread() -> None:
 def test_a_staircase_by_hand() -> None:
     """1 + 1 drafts fill a tread of 2: T(0) = T(1) = 5 + 3, T(2) = T(3) = 5 + 6."""
     assert staircase(Fraction(5), Fraction(3), 2, 4) == exact(8, 8, 11, 11, 14)
+
+
+def test_padding_by_hand() -> None:
+    """1, 2, 3, 4, 5 tokens in sizes 1, 2, 4, 8: 1, 2, 4, 4, 8, each 3 and 5 besides."""
+    assert padded(Fraction(5), Fraction(3), GRAPH_SIZES, 4) == exact(8, 11, 17, 17, 29)
+    with pytest.raises(ValueError, match="33 tokens do not fit into 32"):
+        padded(Fraction(5), Fraction(3), GRAPH_SIZES, 32)
+    assert len(padded(Fraction(5), Fraction(3), GRAPH_SIZES, 31)) == 32
+
+
+@given(st.integers(1, 40).flatmap(padded_costs))
+def test_padded_costs_take_so_much_a_token_of_their_sizes(curve: Curve) -> None:
+    """Where a size is full time is on one straight line, and between two it stays."""
+    assert min(curve) > 0
+    assert min(rises(curve)) >= 0
+    full = [d for d, step in enumerate(rises(curve)) if step > 0]
+    slopes = {(curve[b] - curve[a]) / (b - a) for a, b in pairwise(full)}
+    assert len(slopes) <= 1
+
+
+def test_padded_costs_cover_16_graphs_and_irregular_sizes() -> None:
+    told = [[d for d, step in enumerate(rises(c), 1) if step > 0] for c in drawn(padded_costs(24), 300)]
+    assert [16] in told
+    assert [1, 2, 4, 8, 16, 24] in told
+    gaps = [{b - a for a, b in pairwise([0, *steps])} for steps in told]
+    assert share(gaps, lambda g: len(g) > 2) > 0.2
 
 
 def test_measured_costs_are_the_published_table() -> None:

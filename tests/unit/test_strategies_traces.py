@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from simspec.speculation.chains import Chain
-from simspec.speculation.lengths import Static
+from simspec.speculation.lengths import G4, Static
+from simspec.speculation.schedulers import Fixed, Schedule, TakeTurns
 from simspec.strategies.made_up_models import (
     EOS,
     FUNCTIONS,
@@ -24,6 +26,7 @@ from simspec.strategies.made_up_models import (
     SMALL,
     TARGET,
     VOCABULARY,
+    OtherFuture,
     Setting,
     Tabulated,
     all_settings,
@@ -42,7 +45,7 @@ from simspec.strategies.scenarios import (
     scenarios,
     with_other_future,
 )
-from simspec.strategies.token_by_token import COUNTED, decode
+from simspec.strategies.token_by_token import COUNTED, decode, decode_scheduled
 from simspec.strategies.traces import Synthetic, synthetic_traces
 
 MANY = Setting(seed=3, prompts=60, output_tokens=20, block_length=4)
@@ -254,7 +257,7 @@ def test_prices_are_what_they_say() -> None:
     """Two requests of 3 tokens and 5 cached: 2 + 1 x 6 + 1 x 10 = 18 s of the target, 9 of the middle."""
     from simspec.cost.shape import uniform
 
-    cost = Prices(2, token=1, context=1, middle_eighths=4).model()
+    cost = Prices(2, token=1, context=1, middle=Fraction(1, 2)).model()
     shape = uniform(np.array([2]), np.array([3]), np.array([5]))
     assert cost.forward_seconds(TARGET, shape).tolist() == [18.0]
     assert cost.forward_seconds(MIDDLE, shape).tolist() == [9.0]
@@ -268,6 +271,50 @@ def test_decoding_token_by_token_counts_what_it_says() -> None:
     assert COUNTED == ("drafted", "submitted", "width", "accepted", "emitted")
     assert [c.counts for c in cycles] == [(2, 2, 3, 2, 3), (2, 2, 3, 2, 3), (1, 1, 2, 1, 2)]
     assert [t for c in cycles for t in c.emitted] == Synthetic(setting).texts[0]
+
+
+def test_shares_that_floats_cannot_hold_are_refused() -> None:
+    with pytest.raises(ValueError, match="1/3 of a forward is not exact"):
+        Prices(1, small=Fraction(1, 3))
+
+
+def test_a_scenario_says_how_long_its_drafts_are() -> None:
+    assert str(Scenario(MANY, Chain((SMALL, TARGET)), Static(2))) == "small > target with draft length 2"
+    assert str(Scenario(MANY, Chain((TARGET,)))) == "target plainly"
+
+
+def test_a_scheduler_picks_each_cycle() -> None:
+    """A perfect drafter of 2 tokens and plain decoding by turns, a text of 8: 3 + 1 + 3 + 1."""
+    setting = Setting(seed=2, prompts=1, output_tokens=8, block_length=4, middle_rate=1.0, small_rate=1.0)
+    schedules = (Schedule(Chain((SMALL, TARGET)), Static(2)), Schedule(Chain((TARGET,))))
+    cycles = decode_scheduled(Synthetic(setting), 0, schedules, TakeTurns())
+    assert [c.chosen for c in cycles] == [0, 1, 0, 1]
+    assert [len(c.emitted) for c in cycles] == [3, 1, 3, 1]
+    assert [t for c in cycles for t in c.emitted] == Synthetic(setting).texts[0]
+
+
+def test_a_rule_keeps_its_state_while_another_schedule_has_its_turn() -> None:
+    """Two more after a block that was right: 1 and then 3 drafts, whatever comes between."""
+    setting = Setting(seed=2, prompts=1, output_tokens=8, block_length=4, middle_rate=1.0, small_rate=1.0)
+    schedules = (Schedule(Chain((SMALL, TARGET)), G4(first=1)), Schedule(Chain((TARGET,))))
+    cycles = decode_scheduled(Synthetic(setting), 0, schedules, TakeTurns())
+    assert [c.counts[1] for c in cycles] == [1, 0, 3, 0]
+
+
+@given(
+    settings_of(prompts=2, output_tokens=(1, 12), block_length=(1, 5)), st.integers(0, 9), st.integers(0, 99)
+)
+@settings(max_examples=25)
+def test_models_with_another_future_live_the_same_past(setting: Setting, cycle: int, luck: int) -> None:
+    scenario = Scenario(setting, Chain((SMALL, MIDDLE, TARGET), "funnel-replace"), Static(3))
+    before = decode(scenario, 0)
+    c = cycle % len(before)
+    models, schedule = Synthetic(setting), Schedule(scenario.chain, scenario.rule)
+    since = [*models.prompts[0], *(token for one in before[:c] for token in one.emitted)]
+    other = OtherFuture(setting, since, luck)
+    assert decode_scheduled(other, 0, (schedule,), Fixed())[:c] == before[:c]
+    for model in (TARGET, SMALL, MIDDLE):
+        assert other.confidence(model, since) != models.confidence(model, since)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 30), st.integers(0, 4))

@@ -5,13 +5,17 @@ p = target's distribution, q = draft's; TV is total variation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
+
 from simspec.claims.acceptance.cases import Pair, alike
-from simspec.claims.base import UNMET, Claim, Outcome, Plot, Statement, against
+from simspec.claims.base import UNMET, Claim, Outcome, Plot, Rule, Statement, against
+from simspec.claims.lossless.luck import EveryLuck, every
 from simspec.claims.plain import number, shown
+from simspec.speculation.verify import Block, RejectionJudge
 from simspec.strategies.distributions import (
     Distribution,
     all_distributions,
@@ -27,39 +31,66 @@ def _pairs(level: int) -> Iterator[Pair]:
         yield from product(all_distributions(size, parts), repeat=2)
 
 
+def _few_pairs(level: int) -> Iterator[Pair]:
+    for size, parts in ((2, 5 + 2 * level), (3, 2 + level)):
+        yield from product(all_distributions(size, parts), repeat=2)
+
+
 OVER_PAIRS = "all pairs over 2 and 3 tokens with small denominators; random pairs over 2 to 4 tokens"
 
 # S1
 
 
 def sampled_acceptance(p: Distribution, q: Distribution) -> Fraction:
-    """sum q(x) min(1, p(x) / q(x)): draw x from q, let it through with that chance (2211.17192)."""
-    return sum((b * min(Fraction(1), a / b) for a, b in zip(p, q, strict=True) if b), Fraction(0))
+    """How often the verifier that decodes (:class:`RejectionJudge`) accepts a draw from q, all luck tried."""
+    target, draft = np.array([p, p], dtype=object), np.array([q], dtype=object)
+
+    def once(luck: EveryLuck) -> int:
+        token = luck.pick(draft[0])
+        block = Block(np.array([token], dtype=np.int32), draft)
+        return RejectionJudge(luck).settle(block, target).accepted
+
+    return every(once).get(1, Fraction(0))
 
 
-def _same_number(pair: Pair) -> Outcome:
-    p, q = pair
-    acceptance, similar = sampled_acceptance(p, q), 1 - total_variation(p, q)
-    if acceptance == similar == overlap(p, q):
-        return None
-    return against(f"acceptance {number(acceptance)}", f"1 - TV {number(similar)}")
+def _acceptance_is(of: Callable[[Distribution, Distribution], Fraction], name: str) -> Rule:
+    def rule(pair: Pair) -> Outcome:
+        p, q = pair
+        acceptance, said = sampled_acceptance(p, q), of(p, q)
+        if acceptance == said:
+            return None
+        return against(
+            f"p = {shown(p)}, q = {shown(q)}",
+            f"the verifier accepts with {number(acceptance)}; {name} is {number(said)}",
+        )
+
+    return rule
 
 
-def _same_as_dot(pair: Pair) -> Outcome:
-    p, q = pair
-    acceptance, dot = sampled_acceptance(p, q), sum(a * b for a, b in zip(p, q, strict=True))
-    return (
-        None if acceptance == dot else against(f"acceptance {number(acceptance)}", f"sum p q {number(dot)}")
-    )
+def _similarity(p: Distribution, q: Distribution) -> Fraction:
+    return 1 - total_variation(p, q)
+
+
+def _without_the_half(p: Distribution, q: Distribution) -> Fraction:
+    return 1 - 2 * total_variation(p, q)
+
+
+def _dot(p: Distribution, q: Distribution) -> Fraction:
+    return sum((a * b for a, b in zip(p, q, strict=True)), Fraction(0))
+
+
+def _weighed_by_target(p: Distribution, q: Distribution) -> Fraction:
+    return sum((a * min(Fraction(1), b / a) * a for a, b in zip(p, q, strict=True) if a), Fraction(0))
 
 
 S1_STATEMENT = Statement(
     words="Under speculative sampling a drafted token is accepted with probability 1 - TV(p, q)",
-    formula="sum_x q(x) min(1, p(x)/q(x)) = sum_x min(p(x), q(x)) = 1 - TV(p, q)",
-    rule=_same_number,
+    formula="P(accepted) = sum_x q(x) min(1, p(x)/q(x)) = sum_x min(p(x), q(x)) = 1 - TV(p, q)",
+    rule=_acceptance_is(_similarity, "1 - TV"),
     over=OVER_PAIRS,
     domain=alike(2),
-    every=_pairs,
+    every=_few_pairs,
+    examples=150,
 )
 S1 = Claim(
     id="S1",
@@ -67,12 +98,21 @@ S1 = Claim(
     statement=S1_STATEMENT,
     expected="holds",
     because=(
-        "q min(1, p/q) = min(p, q) wherever q > 0, and both are 0 elsewhere. The sum of |p - q| is "
-        "2 - 2 sum min(p, q), since p and q each sum to 1."
+        "A draw x from q is accepted with min(1, p(x)/q(x)), and q min(1, p/q) = min(p, q) wherever q > 0; "
+        "both are 0 elsewhere. The sum of |p - q| is 2 - 2 sum min(p, q), since p and q each sum to 1."
     ),
     broken=(
         S1_STATEMENT.but(
-            "The probability is that of two independent draws being equal, sum p q", _same_as_dot
+            "The probability is that of two independent draws being equal, sum p q",
+            _acceptance_is(_dot, "sum p q"),
+        ),
+        S1_STATEMENT.but(
+            "It is 1 less the sum of absolute differences, without the half",
+            _acceptance_is(_without_the_half, "1 - sum |p - q|"),
+        ),
+        S1_STATEMENT.but(
+            "It is the overlap weighed by the target, sum p min(p, q)",
+            _acceptance_is(_weighed_by_target, "sum p min(p, q)"),
         ),
     ),
 )
@@ -92,14 +132,24 @@ def _greedy(pair: Pair) -> Outcome:
     )
 
 
-def _margin(pair: Pair) -> Outcome:
-    p, q = pair
-    top, second = sorted(p, reverse=True)[:2]
-    if top - second <= 2 * total_variation(p, q):
-        return UNMET
-    if argmax(p) == argmax(q):
-        return None
-    return against(f"margin {number(top - second)}, 2 TV {number(2 * total_variation(p, q))}")
+def _certified(times: Fraction) -> Rule:
+    """A lead of more than ``times`` TV makes the first tokens equal."""
+
+    def rule(pair: Pair) -> Outcome:
+        p, q = pair
+        top, second = sorted(p, reverse=True)[:2]
+        bound = times * total_variation(p, q)
+        if top - second <= bound:
+            return UNMET
+        if argmax(p) == argmax(q):
+            return None
+        return against(
+            f"p = {shown(p)}, q = {shown(q)}",
+            f"p's first token leads by {number(top - second)}, more than {times} TV = {number(bound)}",
+            f"and yet the first tokens are {argmax(p)} and {argmax(q)}",
+        )
+
+    return rule
 
 
 def _two_distributions(pair: Pair) -> Plot:
@@ -114,6 +164,17 @@ def _two_distributions(pair: Pair) -> Plot:
     )
 
 
+S2_REPAIRED = Statement(
+    words=(
+        "If the target's first token leads its second by more than 2 TV(p, q), greedy decoding accepts: "
+        "similarity certifies agreement, it does not measure it"
+    ),
+    formula="p_(1) - p_(2) > 2 TV(p, q)  =>  argmax p = argmax q",
+    rule=_certified(Fraction(2)),
+    over=OVER_PAIRS,
+    domain=alike(2),
+    every=_pairs,
+)
 S2 = Claim(
     id="S2",
     source="SpecRouter (2505.07680) Eq. 2, 5 and 6 applied to greedy decoding",
@@ -129,19 +190,15 @@ S2 = Claim(
     because=(
         "Greedy acceptance is 0 or 1 and sees only which token is first. Distributions arbitrarily close to "
         "one another may put different tokens first (TV near 0, always refused), and ones that share only "
-        "their first token by a hair have TV near 1 and are always accepted."
+        "their first token by a hair have TV near 1 and are always accepted (S2b, S2c). The repair: no "
+        "probability differs by more than TV, so p's first token keeps at least p_(1) - TV in q and every "
+        "other has at most p_(2) + TV there."
     ),
     pinned=(normalised((1, 0)), normalised((1, 1))),
-    repaired=Statement(
-        words=(
-            "If the target's first token leads its second by more than 2 TV(p, q), greedy decoding accepts: "
-            "similarity certifies agreement, it does not measure it"
-        ),
-        formula="p_(1) - p_(2) > 2 TV(p, q)  =>  argmax p = argmax q",
-        rule=_margin,
-        over=OVER_PAIRS,
-        domain=alike(2),
-        every=_pairs,
+    repaired=S2_REPAIRED,
+    broken=(
+        S2_REPAIRED.but("A lead of more than TV is enough", _certified(Fraction(1))),
+        S2_REPAIRED.but("Any lead is enough", _certified(Fraction(0))),
     ),
     plot=_two_distributions,
 )
@@ -167,46 +224,65 @@ S2B = Claim(
         words="Models whose similarity is at least .9 have the same greedy token",
         formula="1 - TV(p, q) >= 9/10  =>  argmax p = argmax q",
         rule=_near_but_different,
-        over=OVER_PAIRS,
+        over="random pairs over 2 to 4 tokens, near ties among them",
         domain=alike(2),
     ),
     expected="refuted",
-    because="A tie broken by a tenth is enough: no threshold below 1 is safe without the margin of S2.",
-    pinned=(normalised((1, 1)), normalised((9, 11))),
+    because=(
+        "Where two tokens nearly tie, a shift of a hundredth changes which is first: with p = (1/2 + e, "
+        "1/2 - e) and q the other way round TV is 2e, as small as one likes. No threshold below 1 is safe; "
+        "a lead of more than 2 TV is (S2)."
+    ),
+    pinned=(normalised((51, 49)), normalised((49, 51))),
     repaired=S2.repaired,
+    broken=S2.broken,
     plot=_two_distributions,
 )
 
 
-def _half_alike(pair: Pair) -> Outcome:
-    return _alike_by(pair, Fraction(1, 2))
+def _alike_by(bound: Callable[[Distribution, Distribution], Fraction], strictly: bool = False) -> Rule:
+    """Same first token: is 1 - TV at least (or above) the bound?"""
+
+    def rule(pair: Pair) -> Outcome:
+        p, q = pair
+        if argmax(p) != argmax(q):
+            return UNMET
+        similar, least = overlap(p, q), bound(p, q)
+        if similar > least or (similar == least and not strictly):
+            return None
+        return against(
+            f"p = {shown(p)}, q = {shown(q)}: token {argmax(p)} is first in both, so every draft is accepted",
+            f"1 - TV = {number(similar)}, {'not above' if strictly else 'less than'} {number(least)}",
+        )
+
+    return rule
 
 
-def _alike_at_all(pair: Pair) -> Outcome:
-    return _alike_by(pair, Fraction(1, len(pair[0])))
+def _half(p: Distribution, q: Distribution) -> Fraction:
+    return Fraction(1, 2)
 
 
-def _alike_by(pair: Pair, least: Fraction) -> Outcome:
-    """Same first token: is 1 - TV at least so much?"""
-    p, q = pair
-    if argmax(p) != argmax(q):
-        return UNMET
-    similar = overlap(p, q)
-    if similar >= least:
-        return None
-    return against(
-        f"p = {shown(p)}, q = {shown(q)}: token {argmax(p)} is first in both, so every draft is accepted",
-        f"1 - TV = {number(similar)}, less than {least}",
-    )
+def _less_sure(p: Distribution, q: Distribution) -> Fraction:
+    return max(min(max(p), max(q)), Fraction(1, len(p)))
+
+
+def _more_sure(p: Distribution, q: Distribution) -> Fraction:
+    return max(*p, *q)
 
 
 S2C_STATEMENT = Statement(
     words="Models with the same greedy token are similar: their 1 - TV is at least 1/2",
     formula="argmax p = argmax q  =>  1 - TV(p, q) >= 1/2",
-    rule=_half_alike,
+    rule=_alike_by(_half),
     over=OVER_PAIRS,
     domain=alike(2),
     every=_pairs,
+)
+S2C_REPAIRED = S2C_STATEMENT.but(
+    "Over n tokens, models with the same greedy token have 1 - TV of at least what the less sure of them "
+    "gives that token, which is at least 1/n",
+    _alike_by(_less_sure),
+    formula="argmax p = argmax q  =>  1 - TV(p, q) >= min(max p, max q) >= 1/n",
 )
 S2C = Claim(
     id="S2c",
@@ -217,13 +293,14 @@ S2C = Claim(
         "A target that is unsure spreads its probability, and its first token may have as little as 1/n of "
         "it over n tokens. A sure drafter that puts all on that token is always accepted greedily, at "
         "1 - TV = 1/n: with a real vocabulary, near 0. So TV near 1 says no more of greedy acceptance than "
-        "TV near 0 does."
+        "TV near 0 does. The repair: both give the shared token at least the smaller of their maxima, and "
+        "sum min(p, q) counts it."
     ),
     pinned=(normalised((1, 0, 0)), normalised((1, 1, 1))),
-    repaired=S2C_STATEMENT.but(
-        "Over n tokens, models with the same greedy token have 1 - TV of at least 1/n, and no more is sure",
-        _alike_at_all,
-        formula="argmax p = argmax q  =>  1 - TV(p, q) >= min(max p, max q) >= 1/n",
+    repaired=S2C_REPAIRED,
+    broken=(
+        S2C_REPAIRED.but("1 - TV is always above that", _alike_by(_less_sure, strictly=True)),
+        S2C_REPAIRED.but("It is at least what the surer model gives its token", _alike_by(_more_sure)),
     ),
     plot=_two_distributions,
 )

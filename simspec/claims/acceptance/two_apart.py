@@ -5,12 +5,13 @@ alpha_ij = sum min(p_i, p_j) = 1 - TV(p_i, p_j), p_i the distribution of M_i, TV
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
+from operator import mul
 
 from simspec.claims.acceptance.cases import Triple, alike
-from simspec.claims.base import Claim, Outcome, Statement, against
+from simspec.claims.base import Claim, Outcome, Rule, Statement, against
 from simspec.claims.plain import number, shown
 from simspec.strategies.distributions import all_distributions, normalised, overlap
 
@@ -28,44 +29,43 @@ def _alphas(triple: Triple) -> tuple[Fraction, Fraction, Fraction]:
     return overlap(first, second), overlap(second, third), overlap(first, third)
 
 
-def _at_least(triple: Triple) -> Outcome:
-    a12, a23, a13 = _alphas(triple)
-    return None if a13 >= a12 + a23 - 1 else against(f"{a13} < {a12} + {a23} - 1")
+Bound = Callable[[Fraction, Fraction], Fraction]
 
 
-def _product(triple: Triple) -> Outcome:
-    a12, a23, a13 = _alphas(triple)
-    if a13 == a12 * a23:
-        return None
-    sign = "<" if a13 < a12 * a23 else ">"
-    return against(
-        *(f"M{i} = {shown(p)}" for i, p in enumerate(triple, 1)),
-        f"alpha_12 = {number(a12)}, alpha_23 = {number(a23)}: their product is {number(a12 * a23)}",
-        f"alpha_13 = {number(a13)}, which is {sign} the product",
-    )
+def _between(low: Bound, high: Bound) -> Rule:
+    """alpha_13 within bounds made of alpha_12 and alpha_23."""
+
+    def rule(triple: Triple) -> Outcome:
+        a12, a23, a13 = _alphas(triple)
+        least, most = low(a12, a23), high(a12, a23)
+        if least <= a13 <= most:
+            return None
+        bound = f"at least {number(least)}" if a13 < least else f"at most {number(most)}"
+        return against(
+            *(f"M{i} = {shown(p)}" for i, p in enumerate(triple, 1)),
+            f"alpha_12 = {number(a12)} and alpha_23 = {number(a23)}, so alpha_13 should be {bound}",
+            f"alpha_13 = {number(a13)}",
+        )
+
+    return rule
 
 
-def _at_least_product(triple: Triple) -> Outcome:
-    a12, a23, a13 = _alphas(triple)
-    return None if a13 >= a12 * a23 else against(f"{a13} < {a12} x {a23}")
+def _triangle(a12: Fraction, a23: Fraction) -> Fraction:
+    return a12 + a23 - 1
 
 
-def _at_most_product(triple: Triple) -> Outcome:
-    a12, a23, a13 = _alphas(triple)
-    return None if a13 <= a12 * a23 else against(f"{a13} > {a12} x {a23}")
+def _apart(a12: Fraction, a23: Fraction) -> Fraction:
+    return 1 - abs(a12 - a23)
 
 
-def _bounds(triple: Triple) -> Outcome:
-    a12, a23, a13 = _alphas(triple)
-    if a12 + a23 - 1 <= a13 <= 1 - abs(a12 - a23):
-        return None
-    return against(f"{a13} is outside [{a12 + a23 - 1}, {1 - abs(a12 - a23)}]")
+def _one(a12: Fraction, a23: Fraction) -> Fraction:
+    return Fraction(1)
 
 
 S8_STATEMENT = Statement(
     words="Acceptance two levels apart is at least the sum of the adjacent ones less 1",
     formula="alpha_13 >= alpha_12 + alpha_23 - 1",
-    rule=_at_least,
+    rule=_between(_triangle, _one),
     over=OVER_TRIPLES,
     domain=alike(3),
     every=_triples,
@@ -77,16 +77,21 @@ S8 = Claim(
     expected="holds",
     because="TV(1,3) <= TV(1,2) + TV(2,3), and alpha = 1 - TV.",
     broken=(
-        S8_STATEMENT.but("It is at least their product", _at_least_product),
-        S8_STATEMENT.but("It is at most their product", _at_most_product),
+        S8_STATEMENT.but("It is at least their product", _between(mul, _one)),
+        S8_STATEMENT.but("It is at least the smaller of them", _between(min, _one)),
     ),
+)
+S8B_REPAIRED = S8_STATEMENT.but(
+    "It lies between the sum of the adjacent ones less 1, and 1 less their difference",
+    _between(_triangle, _apart),
+    formula="alpha_12 + alpha_23 - 1 <= alpha_13 <= 1 - |alpha_12 - alpha_23|",
 )
 S8B = Claim(
     id="S8b",
     source="the product form of chain acceptance in readings of SpecRouter's (2505.07680) Eq. 7",
     statement=S8_STATEMENT.but(
         "Acceptance two levels apart is the product of the adjacent ones",
-        _product,
+        _between(mul, mul),
         formula="alpha_13 = alpha_12 alpha_23",
     ),
     expected="refuted",
@@ -95,10 +100,11 @@ S8B = Claim(
         "alpha_13 = 1 over any product; disjoint overlaps make it 0 under a product above 0."
     ),
     pinned=(normalised((1, 0)), normalised((0, 1)), normalised((1, 0))),
-    repaired=S8_STATEMENT.but(
-        "It lies between the sum of the adjacent ones less 1, and 1 less their difference",
-        _bounds,
-        formula="alpha_12 + alpha_23 - 1 <= alpha_13 <= 1 - |alpha_12 - alpha_23|",
+    repaired=S8B_REPAIRED,
+    broken=(
+        S8B_REPAIRED.but("It is at most their product", _between(_triangle, mul)),
+        S8B_REPAIRED.but("It is at most the greater of them", _between(_triangle, max)),
+        S8B_REPAIRED.but("It is at least their product, and within the upper bound", _between(mul, _apart)),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""LibraSpec's adjustments from one block length to another (L4, L21, L27).
+"""LibraSpec's adjustments from one block length to another (L4, L4b, L21, L27).
 
 p_k = probability that draft k is accepted given that those before it were; S_j = p_1 .. p_j; tau_d =
 expected tokens of a cycle that submits d drafts; T(d) = its time; speedup eta_d = tau_d / T(d). Past the
@@ -7,11 +7,10 @@ last place nothing is accepted, and the cost goes on as it did.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 
-from simspec.claims.base import UNMET, Claim, Outcome, Statement, against
+from simspec.claims.base import Claim, Statement
 from simspec.claims.lengths.blocks import (
     OVER_CONVEX,
     OVER_LINES,
@@ -20,76 +19,51 @@ from simspec.claims.lengths.blocks import (
     all_convex,
     all_lines,
     blocks,
-    has_values,
+    four_stairs,
     lines,
     speedup_curve,
-    working,
 )
-from simspec.claims.plain import number, shown
+from simspec.claims.lengths.conditions import (
+    PRINTED,
+    later_sum,
+    looked_for,
+    printed_sum,
+    sum_of_survivals,
+)
+from simspec.claims.lengths.moves import (
+    adjusted,
+    is_best_cut,
+    least,
+    lowers,
+    lowers_if,
+    never_raises,
+    next_survives,
+    raises,
+)
 from simspec.strategies.costs import affine, convex_costs
-from simspec.strategies.survivals import Conditional, tokens_by_outcome
-from simspec.theory.lengths import conditional_gain, eps_printed, marginal_gain
-
-Eps = Callable[[Block, int], int]
-
-
-def printed(block: Block, i: int) -> int:
-    """eps_i as printed."""
-    return eps_printed(block.p, i, Endless(block).cost, bonus=bool(block.bonus))
-
-
-def clipped(block: Block, i: int) -> int:
-    """eps_i as printed, cut at the last place."""
-    return min(printed(block, i), len(block.p))
-
 
 # L4
 
-
-def _adjusted(
-    eps: Eps, verdict: Callable[[Fraction, Fraction, bool], bool], longer: bool
-) -> Callable[[Block], Outcome]:
-    """Adjust every length d to min eps_i, i <= d, and look at speedups before and after.
-
-    Args:
-        verdict: of the speedup before, the one after, and whether place d' + 1 can still be accepted.
-        longer: look at extensions, else at cuts.
-    """
-
-    def rule(block: Block) -> Outcome:
-        if not has_values(block):
-            return UNMET
-        endless, met = Endless(block), False
-        bounds: list[int] = []
-        for d in range(1, len(block.p) + 1):
-            bounds.append(eps(block, d))
-            new = min(bounds)
-            if new == d or (new > d) != longer or endless.cost(new) == 0:
-                continue
-            met = True
-            before, after = endless.speedup(d), endless.speedup(new)
-            if not verdict(before, after, endless.tokens(new + 1) > endless.tokens(new)):
-                return against(
-                    *working(block),
-                    f"eps_1 .. eps_{d} = {shown(bounds)}, so the length goes from {d} to {new}",
-                    f"speedup before: {number(before)}; after: {number(after)}",
-                )
-        return None if met else UNMET
-
-    return rule
-
-
 L4_STATEMENT = Statement(
-    words="Extending a block from d to d' = min eps_i (i = 1 .. d) raises expected speedup",
-    formula=(
-        "eps_i = max{d' : d' < T_i/(tau_i c) sum_{j=i..d'} p_i .. p_j + i};  d' = min eps_i > d  =>  eta_d' "
-        "> eta_d"
+    words=(
+        "With a cost of T0 + c d, extending a block from d to d' = min eps_i (i = 1 .. d) raises expected "
+        "speedup"
     ),
-    rule=_adjusted(printed, lambda before, after, _: after > before, longer=True),
+    formula=(
+        "eps_i = max{d' : d' < T_i/(tau_i c) sum_{j=i..d'} p_i .. p_j + i};  d' = min_{i<=d} eps_i > d  =>  "
+        "eta_d' > eta_d   (T = T0 + c d, T0 >= 0, c > 0, tau_1 > 0)"
+    ),
+    rule=adjusted(raises, longer=True, targets=least),
     over=OVER_LINES,
     domain=lines(),
     every=all_lines,
     examples=80,
+)
+L4_REPAIRED = L4_STATEMENT.but(
+    "Extending to any eps_i above d (i <= d), so to the least, never raises expected speedup, and lowers it "
+    "if draft eps_i + 1 could survive",
+    adjusted(lowers_if(next_survives), longer=True),
+    formula="i <= d < eps_i = e  =>  eta_e <= eta_d, and < if S_{e+1} > 0   (T = T0 + c d, tau_1 > 0)",
 )
 L4 = Claim(
     id="L4",
@@ -97,18 +71,19 @@ L4 = Claim(
     statement=L4_STATEMENT,
     expected="refuted",
     because=(
-        "No extension to min eps_i ever raises it, for any p, any affine cost with T0 >= 0, c > 0, with the "
-        "bonus or without. Proof. Let e = min eps_i > d be attained at i <= d. (1) e + 1 is not allowed at "
-        "i, so c (e + 1 - i) >= (1/eta_i) sum_{j=i..e+1} p_i .. p_j >= (1/eta_i) (S_i + .. + S_{e+1}), "
-        "since a product that starts at i is S_j / S_{i-1} >= S_j. As S_{i+1} + .. + S_e = tau_e - tau_i "
-        "this says tau_e - tau_i <= eta_i c (e - i) + (c eta_i - S_i - S_{e+1}). (2) If speedup does not "
-        "fall into i (eta_i >= eta_{i-1}), the last place pays: S_i >= c eta_i. Then tau_e - tau_i <= eta_i "
-        "c (e - i), which by L1 is eta_e <= eta_i; with one peak (L2) and i <= d < e, eta_e <= eta_d. (3) "
-        "If it falls into i, one peak says that it goes on falling: eta_e < eta_d. For i = 1 read eta_0 = "
-        "tau_0/T0 (with T0 = 0: without the bonus S_1 = c eta_1, case 2; with it S_1 < c eta_1, case 3). "
+        "No extension to any eps_i ever raises it, for any p with tau_1 > 0, any affine cost with T0 >= 0, c "
+        "> 0, with the bonus or without. Proof. Let e = eps_i > d >= i. (1) e + 1 is not allowed at i, so c "
+        "(e + 1 - i) >= (1/eta_i) sum_{j=i..e+1} p_i .. p_j >= (1/eta_i) (S_i + .. + S_{e+1}), since a "
+        "product that starts at i is S_j / S_{i-1} >= S_j, or S_j = 0. As S_{i+1} + .. + S_e = tau_e - "
+        "tau_i this says tau_e - tau_i <= eta_i c (e - i) + (c eta_i - S_i - S_{e+1}). (2) If speedup does "
+        "not fall into i (eta_i >= eta_{i-1}), the last place pays: S_i >= c eta_i. Then tau_e - tau_i <= "
+        "eta_i c (e - i), which by L1 is eta_e <= eta_i; with one peak (L2) and i <= d < e, eta_e <= eta_d. "
+        "(3) If it falls into i, one peak says that it goes on falling: eta_e < eta_d. For i = 1 read eta_0 "
+        "= tau_0/T0 (with T0 = 0: without the bonus S_1 = c eta_1, case 2; with it S_1 < c eta_1, case 3). "
         "Equality needs, in (2), S_i = c eta_i and S_{e+1} = 0: if a draft can still survive at e + 1, "
         "every extension strictly lowers. What makes the theorem fail is its sum's first term: place i, "
-        "already paid for, is counted again as if it were new."
+        "already paid for, is counted again as if it were new. Smaller than the pinned case, if going past "
+        "the places given counts: p = (1/3), T = 1 + d, no bonus, from 1 draft to 2: 1/6 to 1/9."
     ),
     first_look=(
         "'Every extension lowers' has exceptions, ties: p = (1/4, 1), T0 = 0 goes from 1 to 2 at the same "
@@ -117,47 +92,51 @@ L4 = Claim(
         "one an extension may pay (L21), and so may one that is cut at the last place."
     ),
     pinned=Block((Fraction(1, 4), Fraction(1, 4)), affine(Fraction(0), Fraction(1), 2), 0),
-    repaired=L4_STATEMENT.but(
-        "Extending to min eps_i never raises expected speedup, and lowers it if draft d' + 1 could survive",
-        _adjusted(
-            printed,
-            lambda before, after, alive: after < before or (after == before and not alive),
-            longer=True,
-        ),
-        formula="d' = min eps_i > d  =>  eta_d' <= eta_d, and < if S_{d'+1} > 0",
-    ),
+    repaired=L4_REPAIRED,
     broken=(
-        L4_STATEMENT.but(
-            "Extending to min eps_i always lowers it",
-            _adjusted(printed, lambda before, after, _: after < before, longer=True),
+        L4_REPAIRED.but("Extending to any eps_i above d lowers it", adjusted(lowers, longer=True)),
+        L4_REPAIRED.but(
+            "Extending to any eps_i above d never raises it, and lowers it if draft eps_i itself could "
+            "survive",
+            adjusted(lowers_if(Endless.survives), longer=True),
         ),
-        L4_STATEMENT.but(
-            "Extending to min eps_i, cut at the last place, never raises it",
-            _adjusted(clipped, lambda before, after, _: after <= before, longer=True),
+        L4_REPAIRED.but(
+            "Extending to any eps_i above d, cut at the last place, never raises it",
+            adjusted(never_raises, longer=True, within=True),
+        ),
+        L4_REPAIRED.but(
+            "The same with the sum of i = 1 started one place later (d > 1)",
+            adjusted(
+                lowers_if(next_survives),
+                longer=True,
+                other=looked_for(later_sum, least=0),
+                other_at="first",
+            ),
+        ),
+        L4_REPAIRED.but(
+            "The same with the sum of i = d started one place later (d > 1)",
+            adjusted(
+                lowers_if(next_survives), longer=True, other=looked_for(later_sum, least=0), other_at="last"
+            ),
         ),
     ),
     plot=speedup_curve,
 )
 
-
-def _cut_is_best(block: Block) -> Outcome:
-    if not has_values(block):
-        return UNMET
-    endless, met = Endless(block), False
-    for d in range(1, len(block.p) + 1):
-        new = min(printed(block, i) for i in range(1, d + 1))
-        if 1 <= new < d:
-            met = True
-            best = max(endless.speedup(cut) for cut in range(1, d))
-            if endless.speedup(new) < best:
-                return against(*working(block), f"{d} is cut to {new}; the best cut has {number(best)}")
-    return None if met else UNMET
+# L4b
 
 
+def _first_draft_free(block: Block) -> Block:
+    """The same block, length 0 taking as long as length 1."""
+    return Block(block.p, (block.cost[1], *block.cost[1:]), block.bonus)
+
+
+FURTHER_BACK = replace(PRINTED, shift=-1, least=1)
 L4B_STATEMENT = L4_STATEMENT.but(
-    "Cutting a block from d back to d' = min eps_i (i = 1 .. d) raises expected speedup",
-    _adjusted(printed, lambda before, after, _: after > before, longer=False),
-    formula="d' = min eps_i < d  =>  eta_d' > eta_d",
+    "With a cost of T0 + c d, cutting a block from d back to any eps_i below d (i <= d), so to the least, "
+    "raises expected speedup (back to no draft at all where T0 > 0)",
+    adjusted(raises, longer=False),
+    formula="i <= d, eps_i = e < d, T(e) > 0  =>  eta_e > eta_d   (T = T0 + c d, tau_1 > 0)",
 )
 L4B = Claim(
     id="L4b",
@@ -165,24 +144,32 @@ L4B = Claim(
     statement=L4B_STATEMENT,
     expected="holds",
     because=(
-        "Let e = min eps_i < d be attained at i. If p_i > 0 then e >= i (d' = i is always allowed), and (1) "
-        "of L4 gives tau_{e+1} - tau_i <= eta_i c (e + 1 - i) - S_i, so eta_{e+1} < eta_i if S_i > 0: "
-        "speedup falls strictly somewhere between i and e + 1 <= d, and by one peak ever after, so eta_e > "
-        "eta_d. If p_i = 0 then e = i - 1 (with i the first such place, as it is when it attains the "
-        "least): nothing after e is accepted, and d costs more. S_i = 0 < p_i cannot attain the least. So "
-        "it needs only tau_1 > 0, not p_i > 0. It is right for a weak reason: its cut comes too late (the "
-        "conditions overstate every gain)."
+        "Let e = eps_i < d, i <= d. If p_i > 0 then e >= i (d' = i is always allowed). If S_i > 0, (1) of L4 "
+        "gives tau_{e+1} - tau_i <= eta_i c (e + 1 - i) - S_i, so eta_{e+1} < eta_i: speedup falls strictly "
+        "somewhere between i and e + 1 <= d, and by one peak ever after, so eta_e > eta_d. If S_i = 0 < p_i, "
+        "or if p_i = 0 and so e = i - 1, nothing after e is accepted, and d costs more. So it needs only "
+        "tau_1 > 0, not p_i > 0, and the least is not needed either. It is right for a weak reason: its cut "
+        "comes too late (the conditions overstate every gain)."
     ),
     first_look="p_i > 0 is not needed.",
     broken=(
-        L4B_STATEMENT.but("... and no other cut is better", _cut_is_best),
         L4B_STATEMENT.but(
-            "The same one further back: d' = min eps_i - 1",
-            _adjusted(
-                lambda block, i: max(1, printed(block, i) - 1),
-                lambda before, after, _: after > before,
-                longer=False,
-            ),
+            "... and no other cut is better",
+            adjusted(is_best_cut, longer=False),
+        ),
+        L4B_STATEMENT.but(
+            "The same one place further back for i = 1 (d > 1)",
+            adjusted(raises, longer=False, other=FURTHER_BACK, other_at="first"),
+        ),
+        L4B_STATEMENT.but(
+            "The same one place further back for i = d (d > 1)",
+            adjusted(raises, longer=False, other=FURTHER_BACK, other_at="last"),
+        ),
+        L4B_STATEMENT.but(
+            "The same where length 0 takes as long as length 1",
+            adjusted(raises, longer=False),
+            domain=None,
+            every=lambda level: map(_first_draft_free, all_lines(level)),
         ),
     ),
 )
@@ -190,18 +177,23 @@ L4B = Claim(
 # L21: convex costs
 
 
-def _rising(level: int) -> Iterator[Block]:
-    return (block for block in all_convex(max(1, level)) if has_values(block))
-
-
+PAST = replace(PRINTED, shift=1)
 L21_STATEMENT = L4_STATEMENT.but(
     "Extending to d' = min eps_i, with differences of the true cost in place of c (d' - i), never raises "
     "expected speedup for any convex cost",
-    _adjusted(printed, lambda before, after, _: after <= before, longer=True),
-    formula="eps_i = max{d' : T(d') - T(i) < T_i/tau_i sum_{j=i..d'} p_i .. p_j}",
+    adjusted(never_raises, longer=True, targets=least),
+    formula=(
+        "eps_i = the larger of i - 1 and max{d' >= i : T(d') - T(i) < T_i/tau_i sum_{j=i..d'} p_i .. p_j};  "
+        "d' = min_{i<=d} eps_i > d  =>  eta_d' <= eta_d   (T convex, tau_1 > 0)"
+    ),
     over=OVER_CONVEX,
     domain=blocks(convex_costs),
-    every=_rising,
+    every=all_convex,
+)
+L21_REPAIRED = L21_STATEMENT.but(
+    "Extending one place past any eps_i that is d or more (i <= d) always lowers it",
+    adjusted(lowers, longer=True, condition=PAST),
+    formula="i <= d <= eps_i = e  =>  eta_{e+1} < eta_d   (T convex, tau_1 > 0)",
 )
 L21 = Claim(
     id="L21",
@@ -210,14 +202,38 @@ L21 = Claim(
     expected="refuted",
     because=(
         "Step (2) of L4's proof sets what place i brings against the cost of place e + 1, which a convex "
-        "cost lets grow. What is left of it: (1) still gives eta_{e+1} < eta_i, so one place past min eps_i "
-        "is always too far."
+        "cost lets grow. What is left of it: with e = eps_i >= d >= i, p_i > 0 (else e = i - 1), and T(e+1) "
+        "- T(i) >= (1/eta_i) (p_i + .. ) > 0, so the step to e + 1 is above 0. If S_i > 0, (1) of L4 gives "
+        "tau_{e+1} - tau_i <= eta_i (T(e+1) - T(i)) - S_i, so eta_{e+1} < eta_i; if eta_d >= eta_i, "
+        "eta_{e+1} < eta_d, and else speedup has fallen between i and d and, with one peak (L2c), a fall "
+        "that is strict goes on strictly. If S_i = 0, tau_{e+1} = tau_d and e + 1 costs more. So one place "
+        "past any eps_i is always too far."
     ),
     pinned=Block(tuple(map(Fraction, (1, 1, 0))), tuple(map(Fraction, (1, 1, 1, 2))), 1),
-    repaired=L21_STATEMENT.but(
-        "Extending one place past min eps_i always lowers it",
-        _adjusted(
-            lambda block, i: printed(block, i) + 1, lambda before, after, _: after < before, longer=True
+    repaired=L21_REPAIRED,
+    broken=(
+        L21_REPAIRED.but(
+            "Extending to any eps_i above d lowers it, with an affine cost",
+            adjusted(lowers, longer=True),
+            over=OVER_LINES,
+            domain=lines(),
+            every=all_lines,
+        ),
+        L21_REPAIRED.but(
+            "The same without the one place more for i = 1 (d > 1)",
+            adjusted(lowers, longer=True, condition=PAST, other=PRINTED, other_at="first"),
+            every=lambda level: all_convex(max(1, level)),
+        ),
+        L21_REPAIRED.but(
+            "The same without the one place more for i = d (d > 1)",
+            adjusted(lowers, longer=True, condition=PAST, other=PRINTED, other_at="last"),
+            every=lambda level: all_convex(max(1, level)),
+        ),
+        L21_REPAIRED.but(
+            "The same with a staircase cost",
+            adjusted(lowers, longer=True, condition=replace(looked_for(printed_sum, least=-1), shift=1)),
+            domain=None,
+            every=four_stairs,
         ),
     ),
     plot=speedup_curve,
@@ -225,35 +241,14 @@ L21 = Claim(
 
 # L27: which of the two mistakes does the harm
 
-
-def _affine_bound(told: Callable[[Conditional, int, int], Fraction]) -> Eps:
-    """max{d' >= i : c (d' - i) < (T_i/tau_i) told(p, i, d')} for an affine cost, or i - 1."""
-
-    def eps(block: Block, i: int) -> int:
-        size, slope = len(block.p), block.cost[1] - block.cost[0]
-        alpha = block.cost[i] / (tokens_by_outcome(block.p, block.bonus)[i] * slope)
-        if size - i < alpha * told(block.p, i, size):
-            # Nothing is gained past the last place: the largest whole number below a fixed one.
-            return math.ceil(i + alpha * told(block.p, i, size)) - 1
-        return max((d for d in range(i, size) if d - i < alpha * told(block.p, i, d)), default=i - 1)
-
-    return eps
-
-
-def _from_one_start(p: Conditional, i: int, longer: int) -> Fraction:
-    return marginal_gain(p, i - 1, longer)
-
-
-def _later_start(p: Conditional, i: int, longer: int) -> Fraction:
-    return conditional_gain(p, i + 1, longer)
-
-
+LATER = looked_for(later_sum, least=0)
+FROM_ONE = looked_for(sum_of_survivals, least=-1)
 L27_STATEMENT = L4_STATEMENT.but(
-    "With products from place 1, but the sum still from i, extending to min eps_i never raises expected "
-    "speedup: the term counted twice does the harm",
-    _adjusted(_affine_bound(_from_one_start), lambda before, after, _: after <= before, longer=True),
+    "With a cost of T0 + c d, products from place 1, but the sum still from i, extending to any eps_i above "
+    "d (i <= d) never raises expected speedup: the term counted twice does the harm",
+    adjusted(never_raises, longer=True, condition=FROM_ONE),
     formula=(
-        "eps_i = max{d' : d' < T_i/(tau_i c) sum_{j=i..d'} S_j + i};  d' = min eps_i > d  =>  eta_d' <= eta_d"
+        "eps_i = max{d' : d' < T_i/(tau_i c) sum_{j=i..d'} S_j + i};  i <= d < eps_i = e  =>  eta_e <= eta_d"
     ),
 )
 L27 = Claim(
@@ -269,7 +264,15 @@ L27 = Claim(
     broken=(
         L27_STATEMENT.but(
             "With the sum from i + 1, but products from there on, it never does either",
-            _adjusted(_affine_bound(_later_start), lambda before, after, _: after <= before, longer=True),
+            adjusted(never_raises, longer=True, condition=LATER),
+        ),
+        L27_STATEMENT.but(
+            "The same with the sum of i = 1 started one place later (d > 1)",
+            adjusted(never_raises, longer=True, condition=FROM_ONE, other=LATER, other_at="first"),
+        ),
+        L27_STATEMENT.but(
+            "The same with the sum of i = d started one place later (d > 1)",
+            adjusted(never_raises, longer=True, condition=FROM_ONE, other=LATER, other_at="last"),
         ),
     ),
 )

@@ -48,8 +48,7 @@ def allocations(rows: Rows) -> Iterator[Allocation]:
 
 
 def by_descending(rows: Rows, worth: Callable[[Conditional], tuple[Fraction, ...]]) -> Iterator[Allocation]:
-    """Allocations of 0, 1, 2, .. tokens: next comes the open place that is worth most, of equals the "
-    "shallowest."""
+    """Allocations of 0, 1, 2, .. tokens: next the open place that is worth most, of equals the shallowest."""
     values = [worth(p) for p in rows]
     shared = [0] * len(rows)
     yield tuple(shared)
@@ -122,14 +121,13 @@ def first_stop(batch: Batch, of: Measure, candidates: Candidates) -> Iterator[Al
         yield shared
 
 
-def all_batches(level: int) -> Iterator[Batch]:
+def all_batches(_level: int) -> Iterator[Batch]:
     """T long enough for all tokens together; by width, its beginning is used."""
     for rows in all_rows(0):
         most = sum(map(len, rows))
         yield Batch(rows, tuple(Fraction(4 + d) for d in range(most + 1)))
         yield Batch(rows, staircase(Fraction(1), Fraction(1), 2, most))
-        if level:
-            yield Batch(rows, tuple(Fraction(t) for t in (3, 5, 4, 9, 6)[: most + 1]))
+        yield Batch(rows, tuple(Fraction(t) for t in (3, 5, 4, 9, 6)[: most + 1]))
 
 
 @st.composite

@@ -7,75 +7,88 @@ the batch's cycle. Where several lengths are best, the shortest and the longest 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import product
 
 from hypothesis import strategies as st
 
 from simspec.claims.base import UNMET, Claim, Outcome, Statement, against
 from simspec.claims.lengths.blocks import Block, all_blocks, blocks, listed
-from simspec.claims.plain import shown
+from simspec.claims.lengths.ties import (
+    Reading,
+    as_found,
+    best,
+    longest_after,
+    longest_before,
+    never_falls,
+    never_rises,
+    shortest_after,
+    shortest_before,
+    told,
+)
+from simspec.claims.plain import number, shown
 from simspec.strategies.costs import rising_costs
-from simspec.strategies.survivals import Conditional, chances, tokens_by_outcome
-from simspec.theory.lengths import best_lengths
-
-Best = tuple[int, int]
-
-
-def best(tokens: Sequence[Fraction], cost: Sequence[Fraction]) -> Best:
-    """The shortest and the longest best length."""
-    found = best_lengths([n / t for n, t in zip(tokens, cost, strict=True)])
-    return found[0], found[-1]
-
-
-def never_rises(found: Sequence[Best]) -> bool:
-    return all(now[0] <= before[0] and now[1] <= before[1] for before, now in pairwise(found))
-
-
-def never_falls(found: Sequence[Best]) -> bool:
-    return never_rises(found[::-1])
-
-
-def told(names: Sequence[object], found: Sequence[Best]) -> str:
-    one = (
-        f"{name}: {low}" if low == high else f"{name}: {low} and {high}"
-        for name, (low, high) in zip(names, found, strict=True)
-    )
-    return "; ".join(one)
-
+from simspec.strategies.survivals import Conditional, chances, grid, tokens_by_outcome
 
 # L24: the fixed cost
 
 ADDED = tuple(Fraction(n, 2) for n in (0, 1, 2, 4, 8, 16, 32))
+BATCHES = (1, 2, 3, 4, 8, 16, 64)
+SHARED = (Fraction(1), Fraction(8))
+
+# Of (d, time): what of it a cycle of d drafts takes.
+Charge = Callable[[int, Fraction], Fraction]
 
 
-def _with_fixed(spared: bool) -> Callable[[Block], list[Best]]:
-    """Best lengths as a fixed time is added: to every length, or to every one but 0."""
-
-    def found(block: Block) -> list[Best]:
-        tokens = tokens_by_outcome(block.p, block.bonus)
-        return [
-            best(tokens, [t + (0 if spared and d == 0 else more) for d, t in enumerate(block.cost)])
-            for more in ADDED
-        ]
-
-    return found
+def _all_of_it(d: int, time: Fraction) -> Fraction:
+    return time
 
 
-def _longer_with(
-    of: Callable[[Block], list[Best]], moves: Callable[[Sequence[Best]], bool] = never_falls
+def _spared_by_none(d: int, time: Fraction) -> Fraction:
+    """Length 0 is spared it, as it is the starting of a drafter."""
+    return time if d else Fraction(0)
+
+
+def _for_each(d: int, time: Fraction) -> Fraction:
+    return d * time
+
+
+def _moved_by_fixed(
+    added: Charge = _all_of_it,
+    shared: Charge = _all_of_it,
+    read_added: Reading = as_found,
+    read_batch: Reading = as_found,
 ) -> Callable[[Block], Outcome]:
+    """Whether best lengths never fall as time is added, nor rise with the batch at a shared fixed time.
+
+    Args:
+        added, shared: how much of the added, and of the shared, time each length takes.
+        read_added, read_batch: how ties of neighbours are read.
+    """
+
     def rule(block: Block) -> Outcome:
-        found = of(block)
-        if moves(found):
-            return None
-        return against(
+        tokens = tokens_by_outcome(block.p, block.bonus)
+        head = (
             f"draft k is accepted, given all before it were, with probability {shown(block.p)}",
-            f"time by number of drafts: {listed(block.cost)}; bonus {block.bonus}",
-            f"best number of drafts by what is added: {told(ADDED, found)}",
+            f"time by number of drafts: {listed(block.cost)}; expected tokens: {listed(tokens)}",
         )
+        found = [best(tokens, [t + added(d, more) for d, t in enumerate(block.cost)]) for more in ADDED]
+        if not never_falls(found, read_added):
+            return against(*head, f"best number of drafts by what is added: {told(ADDED, found)}")
+        for fixed in SHARED:
+            found = [
+                best(tokens, [shared(d, fixed) + batch * t for d, t in enumerate(block.cost)])
+                for batch in BATCHES
+            ]
+            if not never_rises(found, read_batch):
+                return against(
+                    *head,
+                    f"that is a request's own time, and a cycle takes {number(fixed)} besides",
+                    f"best number of drafts by batch: {told(BATCHES, found)}",
+                )
+        return None
 
     return rule
 
@@ -83,15 +96,18 @@ def _longer_with(
 L24_STATEMENT = Statement(
     words=(
         "The best length never falls as a fixed time is added to every cycle, whatever the cost of drafts; "
-        "so it never grows with the batch where a cycle takes a fixed time and each request's own on top"
+        "and it never grows with the batch where a cycle takes a fixed time and each request's own on top"
     ),
     formula=(
-        "argmax_d tau_d/(T0 + v(d)) rises in T0;  argmax_d B tau_d/(T0 + B v(d)) falls in B, any rising v"
+        "argmax_d tau_d/(T0 + v(d)) never falls with T0;  argmax_d B tau_d/(T0 + B v(d)) never rises with "
+        "B   (v > 0, never falling; of several best lengths the shortest and the longest)"
     ),
-    rule=_longer_with(_with_fixed(spared=False)),
+    rule=_moved_by_fixed(),
     over=(
-        "all small blocks with whole costs that never fall, 0 to 16 added; random "
-        "ones of up to 7 places with costs of every kind"
+        "all blocks of up to 2 places with chances in thirds and every cost with T(0) of 1 or 2 and steps "
+        "up of 0, 1, 2, with and without the bonus (largest effort: 3 places, chances 0, 1/2, 1); random "
+        "ones of up to 7 places with costs of every kind; 0 to 16 added in 6 steps, and fixed times of 1 "
+        "and 8 with 1 to 64 requests"
     ),
     domain=blocks(rising_costs),
     every=lambda level: all_blocks(max(0, level - 1)),
@@ -110,12 +126,30 @@ L24 = Claim(
     ),
     broken=(
         L24_STATEMENT.but(
-            "The same with a fixed time that length 0 is spared, such as starting the drafter",
-            _longer_with(_with_fixed(spared=True)),
+            "The same with an added time that length 0 is spared, such as starting the drafter",
+            _moved_by_fixed(added=_spared_by_none),
+        ),
+        L24_STATEMENT.but("The same with an added time for each draft", _moved_by_fixed(added=_for_each)),
+        L24_STATEMENT.but(
+            "The same with a batch's fixed time that length 0 is spared",
+            _moved_by_fixed(shared=_spared_by_none),
         ),
         L24_STATEMENT.but(
-            "The best length never grows as a fixed time is added",
-            _longer_with(_with_fixed(spared=False), never_rises),
+            "The same of added time if, afterwards, the shortest of several best lengths stands for the "
+            "longest",
+            _moved_by_fixed(read_added=shortest_after),
+        ),
+        L24_STATEMENT.but(
+            "The same of added time if, before, the longest of several best lengths stands for the shortest",
+            _moved_by_fixed(read_added=longest_before),
+        ),
+        L24_STATEMENT.but(
+            "The same of batches if, before, the shortest of several best lengths stands for the longest",
+            _moved_by_fixed(read_batch=shortest_before),
+        ),
+        L24_STATEMENT.but(
+            "The same of batches if, afterwards, the longest of several best lengths stands for the shortest",
+            _moved_by_fixed(read_batch=longest_after),
         ),
     ),
 )
@@ -126,37 +160,44 @@ L24 = Claim(
 
 @dataclass(frozen=True)
 class Better:
-    """A block, and what the chance of one place (from 1) rises to."""
+    """A block, and chances none of which is below the block's own."""
 
     block: Block
-    place: int
-    chance: Fraction
-
-    def raised(self) -> Conditional:
-        """All other chances, each given that the places before were accepted, stay."""
-        k = self.place - 1
-        return (*self.block.p[:k], self.chance, *self.block.p[k + 1 :])
-
-    def only_here(self) -> Conditional:
-        """The survivals of all other places stay, so the next place's chance falls."""
-        k, p = self.place - 1, list(self.raised())
-        if k + 1 < len(p):
-            p[k + 1] *= self.block.p[k] / self.chance
-        return tuple(p)
+    raised: Conditional
 
 
-def _longer_when(change: Callable[[Better], Conditional]) -> Callable[[Better], Outcome]:
+def _raised(case: Better) -> Conditional:
+    return case.raised
+
+
+def _only_first(case: Better) -> Conditional:
+    """Survival rises at the first place whose chance does, and is at all others what it was."""
+    p = list(case.block.p)
+    for k, chance in enumerate(case.raised):
+        if chance > p[k]:
+            if k + 1 < len(p):
+                p[k + 1] *= p[k] / chance
+            p[k] = chance
+            break
+    return tuple(p)
+
+
+def _longer_when(
+    change: Callable[[Better], Conditional] = _raised, read: Reading = as_found
+) -> Callable[[Better], Outcome]:
     def rule(case: Better) -> Outcome:
         block, then = case.block, change(case)
         if block.bonus == 0 and block.p[0] == 0:
             return UNMET  # nothing is emitted at any length: none is best
         found = [best(tokens_by_outcome(p, block.bonus), block.cost) for p in (block.p, then)]
-        if never_falls(found):
+        if never_falls(found, read):
             return None
         return against(
             f"drafts are accepted, given all before were, with {shown(block.p)}; then with {shown(then)}",
-            f"time by number of drafts: {listed(block.cost)}; bonus {block.bonus}",
-            f"best number of drafts: {told(('before', 'after'), found)}",
+            f"time by number of drafts: {listed(block.cost)}",
+            f"expected tokens before: {listed(tokens_by_outcome(block.p, block.bonus))}; then: "
+            + listed(tokens_by_outcome(then, block.bonus)),
+            f"best number of drafts: {told(('before', 'then'), found)}",
         )
 
     return rule
@@ -164,29 +205,32 @@ def _longer_when(change: Callable[[Better], Conditional]) -> Callable[[Better], 
 
 def _all_better(level: int) -> Iterator[Better]:
     for block in all_blocks(max(0, level - 1)):
-        for place, chance in enumerate(block.p, 1):
-            if chance < 1:
-                yield Better(block, place, min(Fraction(1), chance + Fraction(1, 3)))
+        for raised in product(grid(2 + (level < 2)), repeat=len(block.p)):
+            if raised != block.p and all(a <= b for a, b in zip(block.p, raised, strict=True)):
+                yield Better(block, raised)
 
 
 @st.composite
 def _random_better(draw: st.DrawFn) -> Better:
     block = draw(blocks(rising_costs))
-    place = draw(st.integers(1, len(block.p)))
-    chance = max(block.p[place - 1], draw(chances()))
-    return Better(block, place, chance if chance > 0 else Fraction(1))
+    return Better(block, tuple(max(p, draw(chances())) if draw(st.booleans()) else p for p in block.p))
 
 
 L25_STATEMENT = Statement(
     words=(
-        "The best length never falls when the chance of one place rises, the others (each given that all "
-        "before were accepted) staying as they are, whatever the cost"
+        "The best length never falls when chances rise, each being that of a place given that all before it "
+        "were accepted, and none falls, whatever the cost, if some token is expected of one draft"
     ),
-    formula="p_k <= p'_k for all k  =>  argmax_d tau_d(p)/T(d) <= argmax_d tau_d(p')/T(d)",
-    rule=_longer_when(Better.raised),
+    formula=(
+        "p_k <= p'_k for all k  =>  argmax_d tau_d(p)/T(d) <= argmax_d tau_d(p')/T(d)   (T > 0, tau_1(p) > "
+        "0; of several best lengths the shortest and the longest)"
+    ),
+    rule=_longer_when(),
     over=(
-        "all small blocks with whole costs that never fall, each chance raised by a third; "
-        "random ones of up to 7 places with costs of every kind"
+        "all blocks of up to 2 places with chances in thirds and every cost with T(0) of 1 or 2 and steps "
+        "up of 0, 1, 2, with and without the bonus, with all larger chances in thirds (largest effort: 3 "
+        "places, chances 0, 1/2, 1); random ones of up to 7 places with costs of every kind, any number of "
+        "chances raised"
     ),
     domain=_random_better(),
     every=_all_better,
@@ -198,15 +242,23 @@ L25 = Claim(
     statement=L25_STATEMENT,
     expected="holds",
     because=(
-        "For d >= k tau_d = A + p_k Y_d, where A is what is emitted before place k and Y_d >= 0 rises with "
-        "d; for d < k p_k is not in it. For d < e the ratio tau_e/tau_d is then A + p_k Y_e over a constant "
-        "or over A + p_k Y_d with Y_e >= Y_d: it cannot fall as p_k rises. So whoever beats a shorter "
-        "length goes on beating it, at any cost. Where no token is expected at all nothing is best, and the "
-        "rule says nothing."
+        "Raise the chances one after the other. For d >= k tau_d = A + p_k Y_d, where A is what is emitted "
+        "before place k and Y_d >= 0 rises with d; for d < k p_k is not in it. For d < e the ratio "
+        "tau_e/tau_d is then A + p_k Y_e over a constant or over A + p_k Y_d with Y_e >= Y_d: it cannot "
+        "fall as p_k rises. So whoever beats a shorter length goes on beating it, at any cost. Where no "
+        "token is expected at all nothing is best, and the rule says nothing."
     ),
     broken=(
         L25_STATEMENT.but(
-            "The same when survival rises at one place and nowhere else", _longer_when(Better.only_here)
+            "The same when survival rises at one place and nowhere else", _longer_when(_only_first)
+        ),
+        L25_STATEMENT.but(
+            "The same if, afterwards, the shortest of several best lengths stands for the longest",
+            _longer_when(read=shortest_after),
+        ),
+        L25_STATEMENT.but(
+            "The same if, before, the longest of several best lengths stands for the shortest",
+            _longer_when(read=longest_before),
         ),
     ),
 )

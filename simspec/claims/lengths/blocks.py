@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 from hypothesis import strategies as st
 
@@ -53,6 +53,10 @@ def listed(values: Iterable[Fraction]) -> str:
     return ", ".join(number(value) for value in values)
 
 
+def drafts(count: int) -> str:
+    return f"{count} draft" if count == 1 else f"{count} drafts"
+
+
 def working(block: Block) -> tuple[str, ...]:
     """A block's numbers, for a reader who does not know the symbols."""
     tokens = tokens_by_outcome(block.p, block.bonus)
@@ -61,7 +65,8 @@ def working(block: Block) -> tuple[str, ...]:
         f"draft k is accepted, given all before it were, with probability {shown(block.p)}",
         f"time of a cycle with 0, 1, 2, .. drafts: {listed(block.cost)}",
         f"expected tokens, {counted} the target's own: {listed(tokens)}",
-        f"tokens per unit of time, from {block.shortest} drafts on: {listed(block.speedups())}",
+        f"tokens per unit of time with {', '.join(map(str, range(block.shortest, 3)))}, .. drafts: "
+        f"{listed(block.speedups())}",
     )
 
 
@@ -137,20 +142,32 @@ def all_unpaid(level: int) -> Iterator[Block]:
 
 
 OVER_LINES = (
-    "all small blocks (up to 3 or 4 places, chances with small denominators, T = T0 + d with small whole "
-    "T0, with and without the bonus); random ones of up to 7 places, ties and near ties among them"
+    "all blocks of up to 4 places with chances in thirds and T = T0 + d, T0 = 0 .. 3, with and without the "
+    "bonus (smallest effort: 3 places, T0 to 2; largest: fifths, T0 to 7); random ones of up to 7 places "
+    "with chances k/n, n to 20, half of them with two neighbouring lengths that tie, or miss a tie by a "
+    "millionth of T0"
 )
 OVER_BLOCKS = (
-    "all small blocks (up to 2 or 3 places, chances with small denominators, small whole costs that never "
-    "fall); random ones of up to 7 places with affine, convex, concave, staircase and measured costs"
+    "all blocks of up to 3 places with chances 0, 1/2, 1 and every cost with T(0) of 1 or 2 and steps up of "
+    "0, 1, 2, with and without the bonus (smallest effort: 2 places, chances in thirds; largest: thirds, "
+    "T(0) and steps to 3); random ones of up to 7 places with affine, convex, concave, staircase and "
+    "measured costs"
 )
-OVER_CONVEX = "all small blocks with small convex costs (up to 2 or 3 places); random ones of up to 7 places"
+OVER_CONVEX = (
+    "all blocks of up to 3 places with chances 0, 1/2, 1 and every convex cost with T(0) of 1 or 2 and steps "
+    "up of 0, 1, 2, with and without the bonus (smallest effort: 2 places, chances in thirds; largest: "
+    "thirds, T(0) and steps to 3); random ones of up to 7 places with convex costs, half of them flat at "
+    "first"
+)
 OVER_STAIRS = (
-    "all small blocks (up to 3 or 5 places) padded to multiples of 2 and 3; random ones of up to 12, to 2 "
-    "to 8"
+    "all blocks of up to 5 places (smallest effort: 3) with chances 0, 1/2, 1 (largest: thirds), T0 = 0, 1, "
+    "2, the bonus, and a forward of d + 1 tokens padded to a multiple of 2 or 3; random ones of up to 24 "
+    "places padded to multiples of 2 to 16, or to sizes of captured graphs (1, 2, 4, 8, 16, 24, 32, and "
+    "other irregular lists)"
 )
 OVER_ORIGIN = (
-    "all small blocks (up to 3 to 5 places, chances with small denominators); random ones of up to 8 places"
+    "all blocks of up to 4 places with chances in quarters (smallest effort: 3; largest: 5 places); random "
+    "ones of up to 8 places with chances k/n, n to 20"
 )
 
 
@@ -163,31 +180,47 @@ def all_staircases(level: int) -> Iterator[Block]:
                 yield Block(p, staircase(Fraction(fixed), Fraction(1), tread, len(p)), 1)
 
 
+def four_stairs(level: int) -> Iterator[Block]:
+    """Blocks of four places padded to multiples of 2, so that the last one begins a tread."""
+    for p in product(grid(2 + level // 2), repeat=4):
+        for fixed in (0, 1, 2):
+            yield Block(p, staircase(Fraction(fixed), Fraction(1), 2, 4), 1)
+
+
 def tread_ends(cost: Curve) -> tuple[int, ...]:
     """Lengths that fill their tread, and the last one."""
     return (*(d for d, (here, then) in enumerate(pairwise(cost)) if then > here), len(cost) - 1)
 
 
 class Endless:
-    """A block's numbers at any length: nothing is accepted past its end, each step up is the last one's."""
+    """A block's numbers at any length: nothing is accepted past its end, and each further draft takes as
+    long as the last one did, or 1 where that took no time."""
 
     def __init__(self, block: Block):
+        self.block = block
+        self.size = len(block.p)
         self._tokens = tokens_by_outcome(block.p, block.bonus)
-        self._cost = block.cost
+        self._step = block.cost[-1] - block.cost[-2] or Fraction(1)
+        self._speedups: dict[int, Fraction] = {}
 
     def cost(self, d: int) -> Fraction:
-        last = len(self._cost) - 1
-        if d <= last:
-            return self._cost[d]
-        return self._cost[last] + (d - last) * (self._cost[last] - self._cost[last - 1])
+        if d <= self.size:
+            return self.block.cost[d]
+        return self.block.cost[-1] + (d - self.size) * self._step
 
     def tokens(self, d: int) -> Fraction:
-        return self._tokens[min(d, len(self._tokens) - 1)]
+        return self._tokens[min(d, self.size)]
 
     def speedup(self, d: int) -> Fraction:
-        return self.tokens(d) / self.cost(d)
+        if d not in self._speedups:
+            self._speedups[d] = self.tokens(d) / self.cost(d)
+        return self._speedups[d]
+
+    def survives(self, d: int) -> bool:
+        """Whether draft d can be accepted."""
+        return 0 < d <= self.size and self._tokens[d] > self._tokens[d - 1]
 
 
 def has_values(block: Block) -> bool:
-    """Whether T_i / (tau_i c) has a value for every i >= 1, and the cost goes on rising."""
-    return (block.bonus == 1 or block.p[0] > 0) and block.cost[-1] > block.cost[-2]
+    """Whether T_i / tau_i has a value for every i >= 1: some token is expected of one draft."""
+    return block.bonus == 1 or block.p[0] > 0

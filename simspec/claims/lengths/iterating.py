@@ -12,7 +12,14 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from simspec.claims.base import Claim, Outcome, Statement, against
-from simspec.claims.lengths.blocks import all_lines, all_staircases, blocks, lines, listed
+from simspec.claims.lengths.blocks import (
+    all_lines,
+    all_staircases,
+    blocks,
+    lines,
+    listed,
+)
+from simspec.claims.plain import number
 from simspec.strategies.costs import staircase_costs
 
 # L6: any beneficial adjustment, again and again
@@ -20,35 +27,42 @@ from simspec.strategies.costs import staircase_costs
 Values = tuple[Fraction, ...]
 
 
-def _ends_best(steps: Callable[[int, int], range]) -> Callable[[Values], Outcome]:
-    """Whether every sequence of adjustments that raise the value ends, and only where it is greatest.
+def _raises(new: Fraction, old: Fraction) -> bool:
+    return new > old
+
+
+def _ends_best(
+    steps: Callable[[int, int], range], worth: Callable[[Fraction, Fraction], bool] = _raises
+) -> Callable[[Values], Outcome]:
+    """Whether every sequence of adjustments ends, and only where the value is greatest.
 
     Args:
         steps: the lengths that may be gone to, given where one is and how many there are.
+        worth: whether an adjustment is made, given the value there and here.
     """
 
     def rule(values: Values) -> Outcome:
         size = len(values)
-        moves = [[e for e in steps(d, size) if values[e] > values[d]] for d in range(size)]
-        longest: dict[int, int] = {}
+        moves = [[e for e in steps(d, size) if e != d and worth(values[e], values[d])] for d in range(size)]
+        ended: set[int] = set()
 
-        def follow(d: int, on_the_way: frozenset[int]) -> int:
-            """The most adjustments from d on; a length met twice would go on for ever."""
+        def ends(d: int, on_the_way: frozenset[int]) -> bool:
+            """Whether every sequence from d on comes to an end; a length met twice would go on for ever."""
             if d in on_the_way:
-                raise RecursionError
-            if d not in longest:
-                longest[d] = max((1 + follow(e, on_the_way | {d}) for e in moves[d]), default=0)
-            return longest[d]
+                return False
+            if d not in ended and all(ends(e, on_the_way | {d}) for e in moves[d]):
+                ended.add(d)
+            return d in ended
 
-        try:
-            for d in range(size):
-                follow(d, frozenset())
-        except RecursionError:
-            return against(f"values {listed(values)}", "adjustments go round in a circle")
         for d in range(size):
+            if not ends(d, frozenset()):
+                return against(
+                    f"speedups {listed(values)}", f"adjustments from place {d} (of 0, 1, ..) can go round"
+                )
             if not moves[d] and values[d] < max(values):
                 return against(
-                    f"values {listed(values)}", f"nothing raises the value at place {d}, not the best"
+                    f"speedups {listed(values)}",
+                    f"at place {d} (of 0, 1, ..) nothing in reach is more, and {number(max(values))} is",
                 )
         return None
 
@@ -61,6 +75,10 @@ def _anywhere(d: int, size: int) -> range:
 
 def _one_step(d: int, size: int) -> range:
     return range(max(0, d - 1), min(size, d + 2))
+
+
+def _two_steps(d: int, size: int) -> range:
+    return range(max(d % 2, d - 2), min(size, d + 3), 2)
 
 
 def _all_speedups(level: int) -> Iterator[Values]:
@@ -79,13 +97,20 @@ L6_STATEMENT = Statement(
     formula="eta_{d_1} < eta_{d_2} < ...  ends, and at max eta",
     rule=_ends_best(_anywhere),
     over=(
-        "speedups of all small blocks of affine cost, and of random ones of up to 7 places; beyond the "
-        "theory: 3 to 5 arbitrary values in place of speedups"
+        "speedups of all blocks of up to 3 places with chances in thirds and T = T0 + d, T0 = 0, 1, 2, with "
+        "and without the bonus (smallest effort: 2 places; largest: 4, T0 to 3), and of random ones of up "
+        "to 7, ties among them; beyond the theory: 3 to 5 arbitrary values in place of speedups"
     ),
     domain=lines().map(lambda block: block.speedups()),
     every=_all_speedups,
     beyond=_arbitrary,
     examples=100,
+)
+L6_REPAIRED = L6_STATEMENT.but(
+    "With an affine cost adjustments by one draft, up or down, that raise expected speedup end, and at the "
+    "best length only",
+    _ends_best(_one_step),
+    formula="eta_{d-1} <= eta_d >= eta_{d+1}  =>  eta_d = max eta   (T = T0 + c d)",
 )
 L6 = Claim(
     id="L6",
@@ -96,22 +121,26 @@ L6 = Claim(
         "It holds for any numbers whatever: values that rise cannot come back, there are finitely many, and "
         "where none is greater one is at the greatest. Nothing about acceptance or cost is used, and "
         "'finitely many' may be as many as there are lengths. The shape of the curve matters for steps of "
-        "one draft."
+        "one draft: with one peak (L2) and equal values at the top only, where neither neighbour is more "
+        "none is."
     ),
-    repaired=L6_STATEMENT.but(
-        (
-            "Adjustments by one draft, up or down, that raise expected speedup end at the best length and "
-            "nowhere else"
-        ),
-        _ends_best(_one_step),
-        formula="eta_{d-1} <= eta_d >= eta_{d+1}  =>  eta_d = max eta",
-    ),
+    repaired=L6_REPAIRED,
     broken=(
-        L6_STATEMENT.but(
+        L6_REPAIRED.but(
             "Adjustments by one draft end at the best length with a staircase cost, too",
             _ends_best(_one_step),
             domain=blocks(staircase_costs).map(lambda block: block.speedups()),
             every=lambda level: (block.speedups() for block in all_staircases(level)),
+            beyond=None,
+        ),
+        L6_REPAIRED.but(
+            "Adjustments by one draft that do not lower expected speedup end, and at the best length",
+            _ends_best(_one_step, lambda new, old: new >= old),
+            beyond=None,
+        ),
+        L6_REPAIRED.but(
+            "Adjustments by two drafts that raise expected speedup end at the best length",
+            _ends_best(_two_steps),
             beyond=None,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Whether speedup has one peak, by the shape of the cost (L2, L2c, L20).
+"""Whether speedup has one peak, by the shape of the cost (L2, L2c, L2c-stairs).
 
 p_k = probability that draft k is accepted given that those before it were; S_j = p_1 .. p_j; tau_d =
 expected tokens of a cycle that submits d drafts; T(d) = its time; speedup eta_d = tau_d / T(d).
@@ -6,12 +6,11 @@ expected tokens of a cycle that submits d drafts; T(d) = its time; speedup eta_d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
-from hypothesis import strategies as st
-
 from simspec.claims.base import Claim, Outcome, Statement, against
+from simspec.claims.lengths import measured_peak
 from simspec.claims.lengths.blocks import (
     OVER_CONVEX,
     OVER_LINES,
@@ -31,29 +30,40 @@ from simspec.claims.lengths.blocks import (
 )
 from simspec.claims.plain import shown
 from simspec.strategies.costs import (
-    VLLM_DRAFTED,
-    VLLM_STEP_MS,
     concave_costs,
     convex_costs,
     is_concave,
+    padded_costs,
     rising_costs,
     staircase,
-    staircase_costs,
-    vllm_curve,
 )
-from simspec.strategies.survivals import all_conditionals, conditionals, grid
-from simspec.theory.lengths import best_lengths, envelope_corners, is_unimodal
+from simspec.strategies.survivals import all_conditionals, grid
+from simspec.theory.lengths import best_lengths, is_unimodal
 
 # L2
 
 
-def _unimodal(block: Block) -> Outcome:
-    return None if is_unimodal(block.speedups()) else against(*working(block), "it falls and rises again")
+def _peaked(*, alone: bool = False) -> Callable[[Block], Outcome]:
+    """Whether speedup, once fallen, never rises; with ``alone`` also whether only one length is best."""
+
+    def rule(block: Block) -> Outcome:
+        rates = block.speedups()
+        if not is_unimodal(rates):
+            return against(*working(block), "it falls and rises again")
+        best = best_lengths(rates)
+        if alone and len(best) > 1:
+            return against(*working(block), f"{len(best)} lengths are best")
+        return None
+
+    return rule
 
 
-def _one_peak(block: Block) -> Outcome:
-    best = best_lengths(block.speedups())
-    return None if len(best) == 1 else against(*working(block), f"{len(best)} lengths are best")
+_unimodal = _peaked()
+
+
+def _possible(blocks_of: Callable[[int], Iterator[Block]]) -> Callable[[int], Iterator[Block]]:
+    """Those in which every draft may be accepted, and be refused."""
+    return lambda level: (block for block in blocks_of(level) if 0 < min(block.p) <= max(block.p) < 1)
 
 
 L2_STATEMENT = Statement(
@@ -78,7 +88,12 @@ L2 = Claim(
         "side by side at the top."
     ),
     broken=(
-        L2_STATEMENT.but("... and exactly one length is best", _one_peak),
+        L2_STATEMENT.but(
+            "... and exactly one length is best, where every draft may be accepted and may be refused",
+            _peaked(alone=True),
+            domain=None,
+            every=_possible(all_lines),
+        ),
         L2_STATEMENT.but(
             "... and length 0 may be spared the drafting that every other length pays for",
             _unimodal,
@@ -88,10 +103,11 @@ L2 = Claim(
     ),
 )
 
-# L2c and L20: other costs
+# L2c: other costs
 
 L2C_STATEMENT = L2_STATEMENT.but(
-    "The same with any convex cost, flat beginnings included",
+    "With any convex cost that never falls, flat beginnings included, expected speedup has one peak: once it "
+    "has fallen it never rises again",
     _unimodal,
     formula="T(d+2) - T(d+1) >= T(d+1) - T(d) >= 0  =>  unimodal",
     over=OVER_CONVEX,
@@ -122,110 +138,77 @@ L2C = Claim(
 )
 
 
-def _over_treads(block: Block) -> Outcome:
-    rates = block.speedups()
-    ends = [rates[d] for d in tread_ends(block.cost)]
-    if is_unimodal(ends) and max(ends) == max(rates):
-        return None
-    return against(*working(block), f"lengths that fill a tread: {shown(tread_ends(block.cost))}")
+def _even_heights(level: int) -> Iterator[Block]:
+    """Treads of 1, 1 and 3 tokens, each 1 higher than the one before."""
+    for p in all_conditionals(4, grid(2 + level)):
+        yield Block(p, tuple(map(Fraction, (1, 2, 3, 3, 3)[: len(p) + 1])), 1)
 
 
+def _over_treads(*, last: bool = True, best: bool = True) -> Callable[[Block], Outcome]:
+    """Whether speedup has one peak over the lengths that fill their tread, and one of them is best.
+
+    Args:
+        last: count the longest length of all among them.
+        best: whether one of them should be best, or only one peak be had.
+    """
+
+    def rule(block: Block) -> Outcome:
+        rates = block.speedups()
+        lengths = tread_ends(block.cost)[: None if last else -1]
+        ends = [rates[d] for d in lengths]
+        if is_unimodal(ends) and (not best or not ends or max(ends) == max(rates)):
+            return None
+        return against(*working(block), f"lengths that fill a tread: {shown(lengths)}")
+
+    return rule
+
+
+L2C_STAIRS_STATEMENT = L2_STATEMENT.but(
+    "Expected speedup has one peak with a staircase cost, too",
+    _unimodal,
+    formula="T(d) = T0 + s (least allowed size >= d + 1), as multiples of w  =>  unimodal",
+    over=OVER_STAIRS,
+    domain=blocks(padded_costs, longest=24),
+    every=all_staircases,
+    examples=150,
+)
+L2C_STAIRS_REPAIRED = L2C_STAIRS_STATEMENT.but(
+    "Over the lengths that fill their tread (and the longest allowed) it has one peak, and one of them is "
+    "best, whatever the sizes that a forward is padded to, if time is a fixed one and so much a token of the "
+    "padded size",
+    _over_treads(),
+    formula=(
+        "T(d) = T0 + s (least allowed size >= d + 1), e_1 < e_2 < .. the d with d + 1 an allowed size, and "
+        "D  =>  eta over them unimodal, max eta_{e_k} = max eta"
+    ),
+)
 L2C_STAIRS = Claim(
     id="L2c-stairs",
     source="LibraSpec (2608.08721) Thm 3.5 with a forward padded to a multiple of tokens",
-    statement=L2_STATEMENT.but(
-        "Expected speedup has one peak with a staircase cost, too",
-        _unimodal,
-        formula="T(d) = T0 + s ceil((d + 1)/w)  =>  unimodal",
-        over=OVER_STAIRS,
-        domain=blocks(staircase_costs, longest=12),
-        every=all_staircases,
-    ),
+    statement=L2C_STAIRS_STATEMENT,
     expected="refuted",
     because=(
         "The first draft of a new tread pays for the whole tread, the others are free: speedup falls at the "
-        "edge and rises along the tread. At the edges alone survival is summed tread by tread, which cannot "
-        "rise, so there the proof of L2 goes through; and within a tread more drafts never lose."
+        "edge and rises along the tread. Within a tread more drafts never lose, so a length that fills one "
+        "is best. Over those lengths the cost is T0 + s (d + 1), affine, and what a tread adds over what it "
+        "costs is the mean of its survivals, which does not rise from tread to tread, however wide; a last "
+        "tread that is not full has less of both still. So the proof of L2 goes through there."
     ),
     pinned=Block((Fraction(1, 2),) * 3, staircase(Fraction(0), Fraction(1), 2, 3), 1),
-    repaired=L2_STATEMENT.but(
-        (
-            "Over the lengths that fill their tread (and the longest allowed) it has one peak, and one of "
-            "them is best"
+    repaired=L2C_STAIRS_REPAIRED,
+    broken=(
+        L2C_STAIRS_REPAIRED.but(
+            "Of the lengths that fill their tread, without the longest allowed, one is best",
+            _over_treads(last=False),
         ),
-        _over_treads,
-        over=OVER_STAIRS,
-        domain=blocks(staircase_costs, longest=12),
-        every=all_staircases,
+        L2C_STAIRS_REPAIRED.but(
+            "The same if each further tread takes as long as the one before, however wide they are",
+            _over_treads(),
+            domain=None,
+            every=_even_heights,
+        ),
     ),
     plot=speedup_curve,
 )
 
-
-def _unimodal_where_timed(block: Block) -> Outcome:
-    """Only lengths that are in the table, so that nothing rests on what is drawn between them."""
-    rates = block.speedups()
-    timed = [d for d in VLLM_DRAFTED if d < len(rates)]
-    if is_unimodal([rates[d] for d in timed]):
-        return None
-    return against(*working(block), f"lengths that were timed: {shown(tuple(timed))}")
-
-
-def _measured(level: int) -> Iterator[Block]:
-    depth, parts = ((3, 6), (3, 6), (5, 6))[level]
-    for p in all_conditionals(depth, grid(parts)):
-        for batch in VLLM_STEP_MS:
-            yield Block(p, vllm_curve(batch, len(p)), 1)
-
-
-_random_measured = st.builds(
-    lambda p, batch: Block(p, vllm_curve(batch, len(p)), 1),
-    conditionals(longest=7),
-    st.sampled_from(sorted(VLLM_STEP_MS)),
-)
-
-
-def _over_corners(block: Block) -> Outcome:
-    rates = block.speedups()
-    corners = envelope_corners(block.cost)
-    if is_unimodal([rates[d - block.shortest] for d in corners if d >= block.shortest]):
-        return None
-    return against(*working(block), f"corners: {shown(corners)}")
-
-
-OVER_MEASURED = (
-    "vLLM's published table of step times (0, 1, 3, 4, 5 and 7 drafts, batch 1, 16, 32) with all chances in "
-    "sixths; random chances"
-)
-L20_STATEMENT = L2_STATEMENT.but(
-    "Expected speedup has one peak over the lengths of a published table of measured step times",
-    _unimodal_where_timed,
-    formula="T from the table of vLLM's dynamic speculation manager  =>  unimodal",
-    over=OVER_MEASURED,
-    domain=_random_measured,
-    every=_measured,
-)
-L20 = Claim(
-    id="L20",
-    source="LibraSpec (2608.08721) Thm 3.5 on a table published with vLLM",
-    statement=L20_STATEMENT,
-    expected="refuted",
-    because=(
-        "At batch 32 the first draft adds 1.33 ms and each of the next two .905: where the first draft is "
-        "rarely accepted and the others nearly always, speedup falls and rises again. It takes such a "
-        "drafter: of the 8,400 cases with up to four drafts in sixths 62 have two peaks. Corners of the "
-        "lower convex envelope form a convex cost with steps wider than 1; survival averaged over those "
-        "steps still cannot rise."
-    ),
-    pinned=Block((Fraction(1, 6), Fraction(5, 6), Fraction(5, 6)), vllm_curve(32, 3), 1),
-    repaired=L20_STATEMENT.but(
-        "Over the lengths at the corners of the cost's lower convex envelope it has one peak, for any cost",
-        _over_corners,
-        formula="",
-        over=OVER_MEASURED + "; random blocks of up to 7 places with costs of every kind",
-        domain=st.one_of(_random_measured, blocks(rising_costs)),
-    ),
-    plot=speedup_curve,
-)
-
-CLAIMS = (L2, L2C, L2C_STAIRS, L20)
+CLAIMS = (L2, L2C, L2C_STAIRS, *measured_peak.CLAIMS)

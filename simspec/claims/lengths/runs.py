@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from simspec.claims.plain import shown
 from simspec.strategies.survivals import Conditional, all_conditionals, conditionals, grid
-from simspec.theory.libraspec import algorithm_one, last_extension
+from simspec.theory.libraspec import algorithm_one, pass_limits
 
 PAPER = "LibraSpec (2608.08721)"
 ALPHAS = tuple(Fraction(k, 5) for k in (2, 5, 8, 9, 10, 11, 16))
@@ -31,17 +31,25 @@ class Start:
     block: int
     longest: int
 
+    def lengths(self) -> tuple[int, ...]:
+        """Before the first pass, and after each one."""
+        return algorithm_one(self.q, self.alpha, self.block, self.longest).lengths
+
     def submitted(self) -> int:
-        return algorithm_one(self.q, self.alpha, self.block, self.longest).submitted
+        return self.lengths()[-1]
 
     def limit(self) -> int:
-        """W: the last length at which a pass extends, d_max - 1 at most."""
-        return min(last_extension(self.q, self.alpha), self.longest - 1)
+        """W: the longest length below d_max from which a pass extends, 0 if none does: all are tried.
+
+        No pass extends past the end of q.
+        """
+        lengths = range(1, min(len(self.q), self.longest - 1) + 1)
+        return max((d for d in lengths if min(pass_limits(self.q, self.alpha, d)) > d), default=0)
 
     def told(self) -> str:
-        lengths = " -> ".join(map(str, algorithm_one(self.q, self.alpha, self.block, self.longest).lengths))
+        lengths = " -> ".join(map(str, self.lengths()))
         knobs = f"alpha = {self.alpha}, block n = {self.block}, d_max = {self.longest}"
-        return f"q = {shown(self.q)}, {knobs}: {lengths}"
+        return f"q = {shown(self.q)}, {knobs}: its lengths, pass by pass, are {lengths}"
 
 
 @st.composite
@@ -57,6 +65,7 @@ def all_starts(level: int) -> Iterator[Start]:
 
 
 OVER_STARTS = (
-    "all q of up to 3 places in thirds with 7 values of alpha, every d_max and every n <= d_max; random q "
-    "of up to 10 places, n up to 6, d_max up to 10"
+    "all q of up to 3 places in thirds with 7 values of alpha from 2/5 to 16/5, every d_max up to the number "
+    "of places and every n <= d_max; random q of up to 10 places, alpha up to 40, n up to 6, d_max up to 10"
 )
+W_FORMULA = "W = max{0, d : 1 <= d < d_max, G_i(d) / (d + 1 - i) >= 1/alpha for all i <= d}"

@@ -7,6 +7,7 @@ expected tokens of a cycle that submits d drafts; T(d) = its time; speedup eta_d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from hypothesis import strategies as st
@@ -20,21 +21,35 @@ from simspec.theory.lengths import best_lengths
 # L2b: where the cost goes through the origin
 
 
-def _first_is_best(shortest: int, may_tie: Callable[[Block], bool]) -> Callable[[Block], Outcome]:
-    """Whether ``shortest`` is a best length, and the only one unless the block may tie with it."""
+def _first_is_best(shortest: int, ties: Callable[[Block], bool] | None) -> Callable[[Block], Outcome]:
+    """Whether ``shortest`` is a best length, and shares that exactly where ``ties`` says (None: anywhere)."""
 
     def rule(block: Block) -> Outcome:
         best = best_lengths(block.speedups()[shortest - block.shortest :])
-        if best[0] == 0 and (len(best) == 1 or may_tie(block)):
+        shared = len(best) > 1
+        if best[0] == 0 and (ties is None or shared == ties(block)):
             return None
-        return against(*working(block), f"best: {', '.join(str(d + shortest) for d in best)} drafts")
+        told = "" if ties is None else f"; more than one are expected: {'yes' if ties(block) else 'no'}"
+        lengths = ", ".join(str(d + shortest) for d in best)
+        return against(*working(block), f"lengths that are best: {lengths}{told}")
 
     return rule
 
 
+def _second_is_sure(block: Block) -> bool:
+    return block.bonus == 0 and len(block.p) > 1 and block.p[1] == 1
+
+
+def _none_is_accepted(block: Block) -> bool:
+    return block.bonus == 0 and len(block.p) > 1 and block.p[0] == 0
+
+
 def _second_adds_as_much(block: Block) -> bool:
-    p = block.p
-    return block.bonus == 0 and (p[0] == 0 or (len(p) > 1 and p[1] == 1))
+    return _second_is_sure(block) or _none_is_accepted(block)
+
+
+def _first_is_sure(block: Block) -> bool:
+    return block.p[0] == 1
 
 
 def _through(bonuses: tuple[int, ...], fixed: int) -> Callable[[int], Iterator[Block]]:
@@ -59,11 +74,14 @@ def _random_through(bonuses: tuple[int, ...], fixed: int) -> st.SearchStrategy[B
 
 L2B_STATEMENT = Statement(
     words=(
-        "Where time is c for each draft and nothing besides, one draft is a best length; without the bonus "
-        "it is the only one unless the second is sure (p_2 = 1) or none is ever accepted (p_1 = 0), with it "
-        "always"
+        "Where time is c for each draft and nothing besides, one draft is a best length among 1, 2, ..; "
+        "others are as good exactly where there is a second draft, the bonus is not counted, and the second "
+        "is sure (p_2 = 1) or none is ever accepted (p_1 = 0)"
     ),
-    formula="T(d) = c d  =>  eta_1 >= eta_d for all d >= 1",
+    formula=(
+        "T(d) = c d  =>  eta_1 >= eta_d for all d >= 1;  eta_d = eta_1 for some d > 1 <=> no bonus, D > 1, "
+        "and p_2 = 1 or p_1 = 0"
+    ),
     rule=_first_is_best(1, _second_adds_as_much),
     over=OVER_ORIGIN,
     domain=_random_through((0, 1), 0),
@@ -76,16 +94,22 @@ L2B = Claim(
     statement=L2B_STATEMENT,
     expected="holds",
     because=(
-        "Without the bonus c eta_d is the mean of S_1 .. S_d, none of which exceeds S_1; the mean of two is "
+        "Without the bonus c eta_d is the mean of S_1 .. S_d, none of which exceeds S_1; the mean of d is "
         "S_1 only if S_2 = S_1. The bonus adds 1/d, which falls. So a theory of lengths says nothing "
         "without a fixed cost: it would always draft one token."
     ),
     first_look="It left out p_1 = 0, where without the bonus every length is worth the same: nothing.",
     broken=(
         L2B_STATEMENT.but("... and always the only one", _first_is_best(1, lambda block: False)),
+        L2B_STATEMENT.but("... the only one unless the second is sure", _first_is_best(1, _second_is_sure)),
+        L2B_STATEMENT.but("... the only one unless none is accepted", _first_is_best(1, _none_is_accepted)),
         L2B_STATEMENT.but(
-            "The same with a fixed cost",
-            _first_is_best(1, _second_adds_as_much),
+            "... one of several with the bonus, too, if the second is sure",
+            _first_is_best(1, lambda block: _second_adds_as_much(replace(block, bonus=0))),
+        ),
+        L2B_STATEMENT.but(
+            "One draft is a best length, the only one or not, with a fixed cost as large as a draft's",
+            _first_is_best(1, None),
             domain=_random_through((0, 1), 1),
             every=_through((0, 1), 1),
         ),
@@ -95,10 +119,13 @@ L2B = Claim(
 L2B_BONUS_STATEMENT = Statement(
     words=(
         "Where the bonus is counted and time is c for each token of the forward (drafts and one more), plain "
-        "decoding is a best length, and the only one unless the first draft is sure"
+        "decoding is a best length; others are as good exactly where the first draft is sure"
     ),
-    formula="T(d) = c (d + 1), tau_d = 1 + S_1 + .. + S_d  =>  eta_0 >= eta_d; alone unless p_1 = 1",
-    rule=_first_is_best(0, lambda block: block.p[0] == 1),
+    formula=(
+        "T(d) = c (d + 1), tau_d = 1 + S_1 + .. + S_d  =>  eta_0 >= eta_d;  eta_d = eta_0 for some d > 0 <=> "
+        "p_1 = 1"
+    ),
+    rule=_first_is_best(0, _first_is_sure),
     over=OVER_ORIGIN,
     domain=_random_through((1,), 1),
     every=_through((1,), 1),
@@ -109,12 +136,16 @@ L2B_BONUS = Claim(
     source="LibraSpec (2608.08721), the same cost with the bonus token charged for",
     statement=L2B_BONUS_STATEMENT,
     expected="holds",
-    because="c eta_d is the mean of 1, S_1 .. S_d, none of which exceeds 1.",
+    because="c eta_d is the mean of 1, S_1 .. S_d, none of which exceeds 1; it is 1 only if S_1 = 1.",
     broken=(
         L2B_BONUS_STATEMENT.but("... and always the only one", _first_is_best(0, lambda block: False)),
         L2B_BONUS_STATEMENT.but(
-            "The same with a fixed cost, T(d) = c (d + 2)",
-            _first_is_best(0, lambda block: block.p[0] == 1),
+            "... one of several wherever some draft is sure",
+            _first_is_best(0, lambda block: max(block.p) == 1),
+        ),
+        L2B_BONUS_STATEMENT.but(
+            "Plain decoding is a best length, the only one or not, with a fixed cost, T(d) = c (d + 2)",
+            _first_is_best(0, None),
             domain=_random_through((1,), 2),
             every=_through((1,), 2),
         ),

@@ -62,14 +62,27 @@ def _same_direction(case: Tolerance, submitted: int) -> Fraction:
     return max(max(one) - one[submitted] for one in true)
 
 
+def _apart(case: Tolerance, submitted: int) -> Fraction:
+    """As if a rival could have each chance at its greatest and the submitted length have it at its least."""
+    low, high = zip(*case.box(), strict=True)
+    least, most = (rates(p, case.cost, case.bonus) for p in (low, high))
+    return max(Fraction(0), *(most[x] - least[submitted] for x in range(len(case.cost)) if x != submitted))
+
+
 def _is_worst(case: Tolerance, formula: Callable[[Tolerance, int], Fraction]) -> Outcome:
     thinkable = [(low, (low + high) / 2, high) for low, high in case.box()]
-    true = [rates(p, case.cost, case.bonus) for p in product(*thinkable)]
+    true = {p: rates(p, case.cost, case.bonus) for p in product(*thinkable)}
     for submitted in range(len(case.cost)):
-        found = max(max(one) - one[submitted] for one in true)
+        p, found = max(
+            ((p, max(one) - one[submitted]) for p, one in true.items()), key=lambda worst: worst[1]
+        )
         if found != formula(case, submitted):
             return against(
-                f"{shown(case)}: {submitted} can lose {number(found)}, not {number(formula(case, submitted))}"
+                f"q = {shown(case.q)}, each chance off by at most e = {case.e}, T(0), T(1), .. = "
+                f"{shown(case.cost)}, {'with' if case.bonus else 'without'} bonus; submitted {submitted}",
+                f"worst of all p with each chance at its least, middle or greatest: p = {shown(p)}, rates "
+                f"{shown(true[p])}, {number(found)} lost; the formula says "
+                f"{number(formula(case, submitted))}",
             )
     return None
 
@@ -93,7 +106,11 @@ L14C_STATEMENT = Statement(
         "How much a length can lose, given the beliefs and that each is off by e at most, is found exactly "
         "by one pass back over the block for each rival length: a certificate that can be had while decoding"
     ),
-    formula="max_p max_x rate_p(x) - rate_p(y), over |p_k - q_k| <= e",
+    formula=(
+        "max over |p_k - q_k| <= e and x of rate_p(x) - rate_p(y) = max over x of bonus/T(x) - bonus/T(y) + "
+        "p_1 (w_1 + p_2 (w_2 + ..)), w_j = [j <= x]/T(x) - [j <= y]/T(y), from the last place on p_k = "
+        "min(1, q_k + e) where the bracket is above 0, else max(0, q_k - e)"
+    ),
     rule=lambda case: _is_worst(case, worst_regret),
     over=(
         "all q of 1 and 2 places in thirds, e = 1/10 and 1/2, T0 = 1 and 3; random ones of up to 4 places; "
@@ -118,6 +135,10 @@ L14C = Claim(
         L14C_STATEMENT.but(
             "... all beliefs too high, or all too low, is the worst",
             lambda case: _is_worst(case, _same_direction),
+        ),
+        L14C_STATEMENT.but(
+            "... the best that a rival can be, less the least that the submitted length can be",
+            lambda case: _is_worst(case, _apart),
         ),
     ),
 )

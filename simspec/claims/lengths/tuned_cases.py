@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 from simspec.claims.base import UNMET, Outcome, Plot, against
 from simspec.claims.lengths.runs import weights
 from simspec.claims.plain import number, shown
-from simspec.strategies.survivals import Conditional, all_conditionals, conditionals, grid, tokens_by_outcome
+from simspec.strategies.survivals import (
+    Conditional,
+    all_conditionals,
+    conditionals,
+    grid,
+    survival,
+    tokens_by_outcome,
+)
 from simspec.theory.libraspec import algorithm_one
 
 # alpha as the paper means it, T_i / (tau_i c), at the best length; d_max is the length of p.
@@ -80,10 +87,11 @@ def all_tuned(level: int) -> Iterator[Tuned]:
 
 OVER_TUNED = (
     "all p of up to 3 places in thirds, T0 of 1, 2 and 10, with and without bonus, each n <= d_max; random "
-    "p of up to 10 places"
+    "p of up to 10 places, T0 from 1/10 to 40; d_max is the number of places"
 )
-
-# L8
+# The premise of every claim on Tuned, in words and as a formula.
+PAYS = "where drafting pays (T(d) = T0 + c d, T0 > 0; of the lengths 0 to d_max one that is not 0 is best)"
+PAYS_FORMULA = "T(d) = T0 + c d, T0 > 0, d* = max argmax_{0 <= d <= d_max} tau(d)/T(d) >= 1, q = p"
 
 
 def against_best(case: Tuned, chosen: Callable[[Tuned, Fraction], int]) -> Outcome:
@@ -101,6 +109,22 @@ def against_best(case: Tuned, chosen: Callable[[Tuned, Fraction], int]) -> Outco
         f"with this alpha {found} is submitted: {number(1 - rates[found] / max(rates))} of the best speedup "
         f"lost",
     )
+
+
+def by_algorithm(case: Tuned, alpha: Fraction) -> int:
+    """What Algorithm 1 submits."""
+    return case.lengths(alpha)[-1]
+
+
+def threshold(
+    case: Tuned,
+    alpha: Fraction,
+    measure: Callable[[Conditional], Iterable[Fraction]] = survival,
+    strict: bool = False,
+) -> int:
+    """The last d whose measure times alpha is 1 or more (``strict``: above 1); 1 if there is none."""
+    worth = [alpha * m for m in measure(case.p)]
+    return max((d for d, w in enumerate(worth, 1) if w > 1 or (w == 1 and not strict)), default=1)
 
 
 def speedup_plot(case: Tuned) -> Plot:

@@ -1,138 +1,91 @@
-"""Adjusting a length again and again without a bound: whether it ends (L6).
+"""Adjusting a length again and again without a bound: whether it ends (L6-vanishing, L6-limit).
 
-p_k = probability that draft k is accepted given that those before it were; S_j = p_1 .. p_j; tau_d =
-expected tokens of a cycle that submits d drafts; T(d) = its time; speedup eta_d = tau_d / T(d).
+S_d = probability that at least d drafts are accepted; tau_d = expected tokens of a cycle that submits d
+drafts; T(d) = T0 + c d its time; speedup eta_d = tau_d / T(d). Lengths are 1, 2, ..
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
-from itertools import product
-
-from hypothesis import strategies as st
 
 from simspec.claims.base import UNMET, Claim, Outcome, Plot, Statement, against
+from simspec.claims.lengths.blocks import drafts
+from simspec.claims.lengths.endless import (
+    FAR_FIRST,
+    FAR_ONLY,
+    LASTING,
+    LONG,
+    NEAR_FIRST,
+    TAILS,
+    VANISHING,
+    Habit,
+    Unbounded,
+    adjusted,
+    all_unbounded,
+    any_unbounded,
+)
 from simspec.claims.plain import number, shown
-from simspec.strategies.survivals import Conditional, all_conditionals, grid, survival
+
+STARTS = (1, 6)
 
 
-@dataclass(frozen=True)
-class Unbounded:
-    """A block without end: chances ``lead``, then ``tail`` for ever; T(d) = fixed + d."""
-
-    lead: Conditional
-    tail: Fraction
-    fixed: Fraction
-    bonus: int
-
-    @property
-    def limit(self) -> Fraction:
-        """Where survival goes to."""
-        return self.reach if self.tail == 1 else Fraction(0)
-
-    @property
-    def reach(self) -> Fraction:
-        """Survival at the end of ``lead``."""
-        return survival(self.lead)[-1] if self.lead else Fraction(1)
-
-    def tokens(self, d: int) -> Fraction:
-        """tau_d."""
-        first = min(d, len(self.lead))
-        rest = d - first
-        tail = Fraction(rest) if self.tail == 1 else self.tail * (1 - self.tail**rest) / (1 - self.tail)
-        return self.bonus + sum(survival(self.lead)[:first], Fraction(0)) + self.reach * tail
-
-    def speedup(self, d: int) -> Fraction:
-        return self.tokens(d) / (self.fixed + d)
-
-    def far(self) -> int:
-        """A length past which every speedup is below that of one draft, for survival that goes to 0."""
-        everything = self.tokens(len(self.lead)) + self.reach * self.tail / (1 - self.tail)
-        return int(everything / self.speedup(1) - self.fixed) + 1
-
-
-LONG = 2**40
-
-
-def adjusted_for_long(case: Unbounded) -> tuple[int, ...]:
-    """One sequence of beneficial adjustments from one draft on: to twice as many, else one more, else one
-    less, whichever comes first to raise speedup; until none does or the length exceeds ``LONG``."""
-    path = [1]
-    while path[-1] <= LONG:
-        d = path[-1]
-        better = [e for e in (2 * d, d + 1, d - 1) if e >= 1 and case.speedup(e) > case.speedup(d)]
-        if not better:
-            break
-        path.append(better[0])
-    return tuple(path)
-
-
-def _is_best(case: Unbounded, d: int) -> bool:
-    """Whether no length at all is faster than d."""
-    if case.limit > 0:
-        # Past the lead eta is a quotient of two straight lines: monotone, from its first value to its limit.
-        near = max(case.speedup(e) for e in range(1, len(case.lead) + 2))
-        return case.speedup(d) >= max(near, case.limit)
-    return case.speedup(d) == max(case.speedup(e) for e in range(1, case.far() + 1))
-
-
-def _reaches(expected: Callable[[Unbounded], bool]) -> Callable[[Unbounded], Outcome]:
-    """Whether the adjustments end at a best length exactly where they are expected to."""
+def _reaches(
+    expected: Callable[[Unbounded], bool], habits: tuple[Habit, Habit] = (FAR_FIRST, NEAR_FIRST)
+) -> Callable[[Unbounded], Outcome]:
+    """Whether sequences of adjustments end exactly where that is expected, and then at a best length."""
 
     def rule(case: Unbounded) -> Outcome:
         if case.tokens(1) == 0:
             return UNMET
-        path = adjusted_for_long(case)
-        ends = path[-1] <= LONG
-        if ends == expected(case) and (not ends or _is_best(case, path[-1])):
-            return None
-        counted = "with" if case.bonus else "without"
-        some = [d for d in path if d <= 8]
-        return against(
-            f"chances, each given that all before were accepted: {shown((*case.lead, case.tail))}, and so on",
-            f"T(d) = {case.fixed} + d, {counted} the bonus; survival goes to {number(case.limit)}",
-            "speedups on the way: " + "; ".join(f"{d} drafts {number(case.speedup(d))}" for d in some),
-            f"after {len(path) - 1} adjustments, at {path[-1]} drafts: "
-            + ("none raises it" if ends else "each one raised it, and there is no end to it"),
-        )
+        for start in STARTS:
+            path = adjusted(case, start, habits)
+            ends = path[-1] <= LONG
+            best = ends and case.is_best(path[-1])
+            if ends == expected(case) and best == ends:
+                continue
+            counted = "with" if case.bonus else "without"
+            how = "each one raised it, and there is no end to it"
+            if ends:
+                how = "none that is tried raises it, and " + ("none does" if best else "another length does")
+            return against(
+                f"chances of the first drafts, each given that all before were accepted: {shown(case.lead)}",
+                f"j places later survival is {case.tail} times as much; it goes to {number(case.limit)}",
+                f"T(d) = {case.fixed} + d, {counted} the bonus",
+                "speedups on the way: "
+                + "; ".join(f"{drafts(d)} {number(case.speedup(d))}" for d in path if d <= 8),
+                f"after {len(path) - 1} adjustment{'s' * (len(path) != 2)}, at {drafts(path[-1])}: {how}",
+            )
+        return None
 
     return rule
 
 
-def _unbounded(tails: tuple[Fraction, ...]) -> Callable[[int], Iterator[Unbounded]]:
-    def every(level: int) -> Iterator[Unbounded]:
-        chances = grid(4, zero=False)
-        leads = [(), *all_conditionals(1 + (level > 0) + (level > 1), chances)]
-        for lead, fixed, bonus, tail in product(leads, range(1, 4 + level // 2), (0, 1), tails):
-            yield Unbounded(lead, tail, Fraction(fixed), bonus)
-
-    return every
-
-
-@st.composite
-def _any_unbounded(draw: st.DrawFn, tails: tuple[Fraction, ...]) -> Unbounded:
-    lead = draw(st.lists(st.sampled_from(grid(4, zero=False)), max_size=4))
-    fixed = Fraction(draw(st.integers(1, 24)), 4)
-    return Unbounded(tuple(lead), draw(st.sampled_from(tails)), fixed, draw(st.integers(0, 1)))
+def _over(tails: tuple[str, ...]) -> str:
+    return (
+        "all blocks of up to 2 first chances in quarters (smallest effort: 1; largest: 3) that go on for "
+        "ever, "
+        f"survival falling j places later to {', '.join(tails)} times what it is, T0 = 0 .. 3, with and "
+        "without the bonus; random ones of up to 4 first chances, T0 to 4 in quarters. Followed are the "
+        "sequences from 1 and from 6 drafts that go to twice as many, one more, one less or half as many, "
+        "to the first that is "
+        f"better, the order changing at each step, up to {LONG} drafts; the end is compared with every "
+        "length up to one from which on none can be better. Of other sequences only the proof says that "
+        "they end"
+    )
 
 
-VANISHING = (Fraction(0), Fraction(1, 2), Fraction(3, 4))
-OVER_UNBOUNDED = (
-    "all blocks of few chances in quarters that go on for ever with one chance, T = T0 + d, small T0"
-)
 L6_VANISHING_STATEMENT = Statement(
     words=(
         "Without a bound on the length, adjustments that raise expected speedup reach a best length after "
-        "finitely many if survival goes to 0"
+        "finitely many if survival goes to 0, however slowly, and some token is expected of one draft"
     ),
-    formula="S_d -> 0, T(d) = T0 + c d  =>  a best d exists and is reached",
+    formula="S_d -> 0, T(d) = T0 + c d, T0 >= 0, c > 0, tau_1 > 0  =>  a best d >= 1 exists and is reached",
     rule=_reaches(lambda case: True),
-    over=OVER_UNBOUNDED + " of 0, 1/2, 3/4; random ones",
-    domain=_any_unbounded(VANISHING),
-    every=_unbounded(VANISHING),
-    examples=60,
+    over=_over(VANISHING),
+    domain=any_unbounded(VANISHING),
+    every=all_unbounded(VANISHING),
+    examples=40,
 )
 L6_VANISHING = Claim(
     id="L6-vanishing",
@@ -141,37 +94,58 @@ L6_VANISHING = Claim(
     expected="holds",
     because=(
         "eta_d = tau_d/(T0 + c d) goes to lim S_d / c = 0 (a mean of what goes to 0), while the speedup "
-        "that one begins with is above 0 and never lost: only finitely many lengths are faster than it. The "
-        "rule follows one sequence and compares its end with all lengths up to where tau's limit over T "
-        "falls below one draft's."
+        "that one begins with is above 0 and never lost: only finitely many lengths are faster than it, no "
+        "length comes twice, and one that is not best can be left. So every sequence ends, and at a best "
+        "length, if it may go to any length; with one peak (L2) going to the next is enough."
     ),
     broken=(
         L6_VANISHING_STATEMENT.but(
             "The same where survival goes to some number above 0",
             _reaches(lambda case: True),
-            domain=_any_unbounded((Fraction(1),)),
-            every=_unbounded((Fraction(1),)),
+            domain=any_unbounded(LASTING),
+            every=all_unbounded(LASTING),
+        ),
+        L6_VANISHING_STATEMENT.but(
+            "The same if lengths are doubled and halved only",
+            _reaches(lambda case: True, (FAR_ONLY, FAR_ONLY)),
         ),
     ),
 )
 
-
-def excess(case: Unbounded) -> Fraction:
-    """R, the sum of what survivals have over their limit."""
-    return sum((s - case.limit for s in survival(case.lead)), Fraction(0))
-
-
-EVERY_TAIL = (*VANISHING, Fraction(1))
+EVERY_TAIL = tuple(TAILS)
 L6_LIMIT_STATEMENT = L6_VANISHING_STATEMENT.but(
-    (
-        "Without a bound on the length, adjustments that raise expected speedup reach a best length after "
-        "finitely many"
-    ),
+    "Without a bound on the length, adjustments that raise expected speedup reach a best length after "
+    "finitely many",
     _reaches(lambda case: True),
-    formula="T(d) = T0 + c d  =>  a best d exists and is reached",
-    over=OVER_UNBOUNDED + " of 0, 1/2, 3/4, 1; random ones",
-    domain=_any_unbounded(EVERY_TAIL),
-    every=_unbounded(EVERY_TAIL),
+    formula="T(d) = T0 + c d, tau_1 > 0  =>  a best d >= 1 exists and is reached",
+    over=_over(EVERY_TAIL),
+    domain=any_unbounded(EVERY_TAIL),
+    every=all_unbounded(EVERY_TAIL),
+)
+
+
+def _enough(case: Unbounded, *, bonus: bool = True, more: bool | None = None) -> bool:
+    """Whether b + R >= s T0/c, or s = 0: with > for >= where survival never comes to its limit.
+
+    Args:
+        bonus: count b.
+        more: with > (True) or >= (False) everywhere.
+    """
+    if case.limit == 0 or case.excess is None:
+        return True
+    left, right = case.bonus * bonus + case.excess, case.limit * case.fixed
+    strict = not TAILS[case.tail].reached if more is None else more
+    return left > right or (left == right and not strict)
+
+
+L6_LIMIT_REPAIRED = L6_LIMIT_STATEMENT.but(
+    "They do exactly if survival goes to 0, or what it has over its limit s, and the bonus, sum up to more "
+    "than s T0/c, or to as much if survival comes to its limit",
+    _reaches(_enough),
+    formula=(
+        "S_d -> s, R = sum_j (S_j - s), b = 1 with the bonus, else 0:  ends <=> s = 0 or b + R > s T0/c or "
+        "(b + R = s T0/c and S_d = s for some d)   (T(d) = T0 + c d, tau_1 > 0)"
+    ),
 )
 L6_LIMIT = Claim(
     id="L6-limit",
@@ -183,29 +157,35 @@ L6_LIMIT = Claim(
         "eta_d >= s/c exactly if b + sum_{j<=d} (S_j - s) >= s T0/c, whose left side rises to b + R. If b + "
         "R < s T0/c, every length is below s/c, so none is best: longer ones always raise it. If b + R > s "
         "T0/c some length is above the limit, a best one exists, and past the peak only finitely many are "
-        "faster. If they are equal, it exists exactly if survival reaches its limit (as it does here), "
-        "after which all lengths are equally good."
+        "faster. If they are equal, it exists exactly if survival reaches its limit, after which all lengths "
+        "are equally good; where it never does, each length is below s/c."
     ),
     first_look=(
         "'With a fixed cost large enough' needs R finite: where survival comes down to s so slowly that R "
         "is not, a best length exists for every T0."
     ),
-    pinned=Unbounded((), Fraction(1), Fraction(1), 0),
-    repaired=L6_LIMIT_STATEMENT.but(
-        (
-            "They do exactly if survival goes to 0, or its excess over its limit s, and the bonus, sum up "
-            "to s T0/c or more"
-        ),
-        _reaches(lambda case: case.limit == 0 or case.bonus + excess(case) >= case.limit * case.fixed),
-        formula="S_d -> s, reached: ends <=> s = 0 or b + sum_j (S_j - s) >= s T0/c",
-    ),
+    pinned=Unbounded((), "1", Fraction(1), 0),
+    repaired=L6_LIMIT_REPAIRED,
     broken=(
-        L6_LIMIT_STATEMENT.but(
+        L6_LIMIT_REPAIRED.but(
             "They do exactly if survival goes to 0", _reaches(lambda case: case.limit == 0)
         ),
-        L6_LIMIT_STATEMENT.but(
-            "The criterion without the bonus",
-            _reaches(lambda case: case.limit == 0 or excess(case) >= case.limit * case.fixed),
+        L6_LIMIT_REPAIRED.but(
+            "The criterion without the bonus", _reaches(lambda case: _enough(case, bonus=False))
+        ),
+        L6_LIMIT_REPAIRED.but(
+            "They do if the sum is as much, whether or not survival comes to its limit",
+            _reaches(lambda case: _enough(case, more=False)),
+        ),
+        L6_LIMIT_REPAIRED.but(
+            "They do only if the sum is more, even if survival comes to its limit",
+            _reaches(lambda case: _enough(case, more=True)),
+        ),
+        L6_LIMIT_REPAIRED.but(
+            "The same criterion if lengths are doubled and halved only",
+            _reaches(_enough, (FAR_ONLY, FAR_ONLY)),
+            domain=any_unbounded(VANISHING),
+            every=all_unbounded(VANISHING),
         ),
     ),
     plot=lambda case: Plot(

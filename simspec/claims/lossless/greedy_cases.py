@@ -13,7 +13,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from simspec.claims.base import Outcome, against
-from simspec.claims.lossless.chance import certain, decode, play
+from simspec.claims.lossless.cycles import certain, decode, play
 from simspec.claims.plain import shown
 from simspec.speculation.chains import Chain, Semantics
 from simspec.speculation.cycle import Cycle
@@ -150,19 +150,58 @@ OVER = (
     "tokens, texts to 10"
 )
 
-# S4
+# Whether a text is the target's.
 
 
-def judged(judge: Judge) -> Callable[[Case], Outcome]:
+def words(text: Text) -> str:
+    """A text in a sentence."""
+    return " ".join(map(str, text)) or "nothing"
+
+
+def _told(text: Text, done: Cycle) -> str:
+    drafted, emitted = tuple(done.block.tolist()), tuple(done.emitted.tolist())
+    return (
+        f"a cycle after {words(text)}: drafted {words(drafted)}, of which {done.survived} come through the "
+        f"intermediates; emitted {words(emitted)}"
+    )
+
+
+MakeText = Callable[[Case], Text]
+
+
+def owned(found: MakeText = text_of) -> Callable[[Case], Outcome]:
+    """Whether what comes out is the target's own text."""
+
     def rule(case: Case) -> Outcome:
-        found = text_of(case, judge)
-        if found == case.own:
+        ours = found(case)
+        if ours == case.own:
             return None
+        cycles = [] if found is not text_of else [_told(text, done) for text, done in cycles_of(case)]
         return against(
-            *case.lines(), f"the chain's text is {shown(found)}, the target's own {shown(case.own)}"
+            *case.lines(),
+            *cycles,
+            f"the chain's text is {shown(ours)}, the target's own {shown(case.own)}",
         )
 
     return rule
+
+
+def judged(judge: Judge) -> Callable[[Case], Outcome]:
+    """The same of a chain with some other judge."""
+    return owned(lambda case: text_of(case, judge))
+
+
+def handed_out_early(case: Case) -> Text:
+    """A fault that people make: a reader is given a cycle's first draft before anybody has checked it.
+
+    The models go on from the right text. A cycle that drafts is never a text's last token alone, so the
+    last token is right.
+    """
+    given: Text = ()
+    for _, done in cycles_of(case):
+        emitted = tuple(done.emitted.tolist())
+        given += (int(done.block[0]), *emitted[1:]) if len(done.block) else emitted
+    return given
 
 
 ZERO, ONE = Table(2, 0, (0,)), Table(2, 0, (1,))

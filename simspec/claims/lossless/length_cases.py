@@ -15,30 +15,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from simspec.claims.base import Outcome, Plot, against
-from simspec.claims.lossless.chance import (
-    AtOnce,
-    Model,
-    OneByOne,
-    Rule,
-    State,
-    Texts,
-    arrays,
-    difference,
-    first_tokens,
-    joint,
-    own_joint,
-    play,
-    submitting,
-)
+from simspec.claims.base import Outcome, Plot
+from simspec.claims.lossless.chance import State, Step, Texts, compared, first_tokens, joint, own_joint
+from simspec.claims.lossless.cycles import AtOnce, MakeJudge, Model, OneByOne, Rule, arrays, play, submitting
+from simspec.claims.lossless.length_rules import AlgorithmOne, Costs, Threshold
+from simspec.claims.lossless.luck import EveryLuck
 from simspec.claims.plain import shown
 from simspec.speculation.chains import Chain
-from simspec.speculation.verify import Luck, RejectionJudge
+from simspec.speculation.verify import RejectionJudge
 from simspec.strategies.costs import convex_costs, rising_costs, staircase_costs
 from simspec.strategies.distributions import all_distributions, normalised
 from simspec.strategies.models import Chances, Table, Text, distribution_levels, next_distributions
 
-PAIR = Chain(("drafter", "target"), "none")
+PAIR = Chain(("the drafter", "the target"), "none")
 
 
 @dataclass(frozen=True)
@@ -46,10 +35,10 @@ class Case:
     """A text of ``want`` tokens; ``length`` tokens are drafted a cycle and the rule submits some.
 
     Attributes:
-        setting: what the rule goes by: a threshold, or T(0) .. T(length).
+        setting: what the rule goes by; None for rules that go by the block alone.
     """
 
-    setting: Any
+    setting: Threshold | Costs | AlgorithmOne | None
     length: int
     want: int
     drafter: OneByOne | AtOnce
@@ -60,35 +49,37 @@ class Case:
         return own_joint(arrays(self.target), self.target.vocabulary, self.want)
 
     def lines(self) -> tuple[str, ...]:
-        tokens = "1 token" if self.length == 1 else f"{self.length} tokens"
+        drafted = "1 token" if self.length == 1 else f"at most {self.length} tokens"
         return (
-            f"{tokens} drafted a cycle, a text of {self.want}; the rule's setting: {shown(self.setting)}; "
-            "probabilities of token 0, 1, ...",
+            f"{drafted} drafted a cycle, a text of {self.want}; probabilities of token 0, 1, ...",
             *self.drafter.lines(),
             *self.target.lines("the target", shown),
+            *(() if self.setting is None else (self.setting.line(),)),
         )
 
 
-def texts_of(case: Case, rule: Rule) -> Texts:
-    """The exact distribution of what comes out."""
+def step_of(case: Case, rule: Rule, judged: MakeJudge = RejectionJudge) -> Step:
+    """A cycle whose length the rule settles."""
     models: list[Model] = [arrays(case.target)] * 2
 
-    def step(luck: Luck, text: Text, state: State, room: int) -> tuple[Text, State]:
+    def step(luck: EveryLuck, text: Text, state: State, room: int) -> tuple[Text, State]:
         draft = submitting(rule, case.drafter.place, luck, case.length)
-        return tuple(play(PAIR, RejectionJudge(luck), models, draft, text, room).emitted.tolist()), state
+        return tuple(play(PAIR, judged(luck), models, draft, text, room, luck).emitted.tolist()), state
 
-    return joint(step, case.want)
+    return step
 
 
+def texts_of(case: Case, rule: Rule, judged: MakeJudge = RejectionJudge) -> Texts:
+    """The exact distribution of what comes out."""
+    return joint(step_of(case, rule, judged), case.want)
+
+
+# A rule from a case's setting.
 MakeRule = Callable[[Any], Rule]
 
 
-def lossless(made: MakeRule) -> Callable[[Case], Outcome]:
-    def rule(case: Case) -> Outcome:
-        parted = difference(texts_of(case, made(case.setting)), case.own)
-        return against(*case.lines(), *parted) if parted else None
-
-    return rule
+def lossless(made: MakeRule, judged: MakeJudge = RejectionJudge) -> Callable[[Case], Outcome]:
+    return lambda case: compared(step_of(case, made(case.setting), judged), case.own, case.lines)
 
 
 def first_text_tokens(made: MakeRule) -> Callable[[Case], Plot]:
@@ -119,13 +110,13 @@ def cases_of(draw: st.DrawFn, setting: str, *, at_once: bool = False, most: int 
         drafting = AtOnce((drafter, *later))
     made: Any
     if setting == "threshold":
-        made = draw(st.sampled_from(THRESHOLDS))
+        made = Threshold(draw(st.sampled_from(THRESHOLDS)))
     elif setting == "libraspec":
         alpha = draw(st.sampled_from([Fraction(1), Fraction(6, 5), Fraction(3, 2), Fraction(2)]))
-        made = (alpha, draw(st.integers(1, 3)), draw(st.integers(2, 4)))
+        made = AlgorithmOne(alpha, draw(st.integers(1, 3)), draw(st.integers(2, 4)))
     else:
         curves = {"rising": rising_costs, "convex": convex_costs, "staircase": staircase_costs}
-        made = draw(curves[setting](length))
+        made = Costs(draw(curves[setting](length)))
     return Case(made, length, want, drafting, target)
 
 

@@ -9,19 +9,12 @@ from itertools import product
 import numpy as np
 from hypothesis import strategies as st
 
-from simspec.claims.base import Claim, Outcome, Statement, against
-from simspec.claims.lossless.chance import (
-    LOSSLESS,
-    Model,
-    State,
-    Texts,
-    arrays,
-    difference,
-    joint,
-    own_joint,
-    play,
-)
+from simspec.claims.base import Claim, Outcome, Statement
+from simspec.claims.lossless.chance import LOSSLESS, State, Step, compared, own_joint
+from simspec.claims.lossless.cycles import MakeJudge, Model, arrays, play
+from simspec.claims.lossless.faulty_judges import hidden
 from simspec.claims.lossless.length_cases import PAIR
+from simspec.claims.lossless.luck import EveryLuck
 from simspec.claims.plain import shown
 from simspec.speculation.verify import Block, Luck, Probs, RejectionJudge, Settled
 from simspec.strategies.distributions import all_distributions
@@ -75,10 +68,20 @@ class _Compare:
 
 
 class _Again(_Compare):
-    """The same, but where a sample differs another one is drawn and emitted."""
+    """The same, but where a sample differs another one is drawn and emitted.
+
+    Args:
+        right: places of a block about which it is right.
+    """
+
+    def __init__(self, luck: Luck, right: int = 0) -> None:
+        super().__init__(luck)
+        self.right = right
 
     def settle(self, block: Block, words: Probs) -> Settled:
         right = super().settle(block, words)
+        if right.accepted == len(block) or right.accepted < self.right:
+            return right
         return _settled(block, right.accepted, self.luck.pick(words[right.accepted]))
 
 
@@ -87,26 +90,23 @@ def _settled(block: Block, accepted: int, own: int) -> Settled:
     return Settled(accepted, block.first(accepted), own, Block(tokens))
 
 
-JudgeOf = type[RejectionJudge] | type[_Compare]
-
-
-def _sure_texts(case: Sure, judged: JudgeOf) -> Texts:
+def _step(case: Sure, judged: MakeJudge) -> Step:
     models: list[Model] = [arrays(case.target)] * 2
 
-    def step(luck: Luck, text: Text, state: State, room: int) -> tuple[Text, State]:
-        return tuple(play(PAIR, judged(luck), models, case.block, text, room).emitted.tolist()), state
+    def step(luck: EveryLuck, text: Text, state: State, room: int) -> tuple[Text, State]:
+        done = play(PAIR, judged(luck), models, case.block, text, room, luck)
+        return tuple(done.emitted.tolist()), state
 
-    return joint(step, case.want)
+    return step
 
 
-def _sure(*judges: JudgeOf) -> Callable[[Sure], Outcome]:
+def _sure(matched: MakeJudge = _Compare, rejected: MakeJudge = RejectionJudge) -> Callable[[Sure], Outcome]:
+    """Both ways to verify."""
+
     def rule(case: Sure) -> Outcome:
         own = own_joint(arrays(case.target), case.target.vocabulary, case.want)
-        for judged in judges:
-            parted = difference(_sure_texts(case, judged), own)
-            if parted:
-                return against(*case.lines(), *parted)
-        return None
+        by_sample = compared(_step(case, matched), own, case.lines)
+        return by_sample or compared(_step(case, rejected), own, case.lines)
 
     return rule
 
@@ -123,6 +123,8 @@ def _sure_cases(draw: st.DrawFn) -> Sure:
 
 def _every_sure(level: int) -> Iterator[Sure]:
     """Drafter and lengths that see the last token; targets without memory."""
+    for q, token in product(all_distributions(2, 2), range(2)):
+        yield Sure(4, Table(2, 0, (token,)), Table(2, 0, (3,)), Table(2, 0, (q,)))
     for target in all_distributions(2, max(2, 1 + level)):
         for drafts in product(range(2), repeat=3):
             for lengths in product(range(3), repeat=3) if level else [(1, 0, 2), (2, 1, 1)]:
@@ -137,10 +139,11 @@ L16G_STATEMENT = Statement(
         "same"
     ),
     formula=LOSSLESS,
-    rule=_sure(_Compare, RejectionJudge),
+    rule=_sure(),
     over=(
-        "all greedy drafters over 2 tokens that see the last one, every length 0 to 2 after each text, "
-        "targets in halves; random ones over 2 and 3 tokens, lengths to 5"
+        "all greedy drafters over 2 tokens that see the last one, every length 0 to 2 after each text (two "
+        "choices at the smallest budget), targets in halves; drafters that always say the same token, length "
+        "3; random ones over 2 and 3 tokens, lengths to 5"
     ),
     domain=_sure_cases(),
     every=_every_sure,
@@ -159,7 +162,13 @@ L16G = Claim(
         "With greedy drafts nothing is drawn before the length is settled, so whatever a rule looks at is "
         "a function of the text."
     ),
-    broken=(L16G_STATEMENT.but("... also if a sample that differs is drawn again", _sure(_Again)),),
+    broken=(
+        L16G_STATEMENT.but("... also if a sample that differs is drawn again", _sure(_Again)),
+        L16G_STATEMENT.but(
+            "... also if that is so from a block's third place on", _sure(lambda luck: _Again(luck, 2))
+        ),
+        *hidden(L16G_STATEMENT, lambda judged: _sure(rejected=judged)),
+    ),
 )
 
 CLAIMS = (L16G,)

@@ -160,7 +160,7 @@ S10B_STATEMENT = Statement(
     rule=_program_is_exact,
     over=(
         "all agreements of two drafters on texts of up to 3 tokens, 3 schemes, 2 sets of costs, ALL "
-        "schedules of each; random ones of up to 5 tokens"
+        "schedules of each; random ones of up to 5 tokens and 3 schemes"
     ),
     domain=_random_scenes(),
     every=_scenes,
@@ -168,7 +168,10 @@ S10B_STATEMENT = Statement(
 )
 S10B = Claim(
     id="S10b",
-    source="the bound of simspec.oracle for adaptive schedulers such as SpecRouter's (2505.07680)",
+    source=(
+        "what bounds adaptive schedulers such as SpecRouter's (2505.07680); the program stands here, and "
+        "what is reported on traces is a relaxation of it (S10c)"
+    ),
     statement=S10B_STATEMENT,
     expected="holds",
     because=(

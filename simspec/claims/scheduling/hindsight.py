@@ -78,14 +78,19 @@ def _hindsight_bounds(text: Text) -> Outcome:
     (looked, its), (least, best) = least_seconds(text, hindsight), least_seconds(text, any_scheme)
     if looked <= least:
         return None
+    taken = dict(text.schemes)
     first = [
-        f"{drafts} drafts: {text.end(0, drafts)} tokens in {seconds}" for drafts, seconds in text.schemes
+        f"{drafts} drafts make {text.end(0, drafts)} tokens in {seconds} s, "
+        f"{number(text.end(0, drafts) / seconds)} a second"
+        for drafts, seconds in text.schemes
     ]
     return against(
-        f"the drafter agrees with the target at {shown(text.agreed)}",
+        f"the drafter is right (1) or wrong (0) at {shown(text.agreed)}; 0 drafts is plain decoding",
         "from the start, " + "; ".join(first),
-        f"best ratio in each cycle: {shown(its)} drafts, {number(looked)} seconds",
-        f"best schedule: {shown(best)} drafts, {number(least)} seconds",
+        f"best ratio in each cycle: {shown(its)} drafts in turn, {' + '.join(str(taken[d]) for d in its)} = "
+        f"{number(looked)} s",
+        f"best schedule: {shown(best)} drafts in turn, {' + '.join(str(taken[d]) for d in best)} = "
+        f"{number(least)} s",
     )
 
 
@@ -98,16 +103,15 @@ def _texts(level: int, schemes: tuple[tuple[int, ...], ...], prices: range) -> I
 
 
 @st.composite
-def _random_texts(draw: st.DrawFn, plain_and_one: bool = False) -> Text:
+def _random_texts(draw: st.DrawFn, plain: bool = True, fewest: int = 1, most: int = 3) -> Text:
+    """Texts with ``fewest`` to ``most`` speculative schemes, and plain decoding if ``plain``."""
     # A short stretch, repeated: what is lost then is not lost at the text's end alone.
     stretch = draw(st.lists(st.sampled_from([1, 1, 0]), min_size=1, max_size=7))
     agreed = tuple(stretch) * draw(st.integers(1, 3))
-    most = 2 if plain_and_one else 4
-    lengths = draw(st.lists(st.integers(1, 6), min_size=1, max_size=most - 1, unique=True).map(sorted))
-    seconds = draw(
-        st.lists(st.integers(1, 40), min_size=len(lengths) + 1, max_size=len(lengths) + 1).map(sorted)
-    )
-    return Text(agreed, tuple(zip((0, *lengths), map(Fraction, seconds), strict=True)))
+    some = st.lists(st.integers(1, 6), min_size=fewest, max_size=most, unique=True).map(sorted)
+    lengths = [0] * plain + draw(some)
+    seconds = draw(st.lists(st.integers(1, 40), min_size=len(lengths), max_size=len(lengths)).map(sorted))
+    return Text(agreed, tuple(zip(lengths, map(Fraction, seconds), strict=True)))
 
 
 def _schedules(text: Text) -> Plot:
@@ -164,7 +168,7 @@ S10 = Claim(
             "all texts of up to 4 tokens, plain decoding and 1, 2 or 3 drafts at whole seconds up to 6; "
             "random ones, up to 6 drafts"
         ),
-        domain=_random_texts(plain_and_one=True),
+        domain=_random_texts(most=1),
         every=lambda level: _texts(level, ((0, 1), (0, 2), (0, 3)), range(1, 7)),
     ),
     broken=(
@@ -172,6 +176,11 @@ S10 = Claim(
             "With two speculative schemes as the only choices, no schedule is faster than the hindsight "
             "oracle",
             _hindsight_bounds,
+            over=(
+                "all texts of up to 4 tokens, 1 and 2 drafts at whole seconds up to 6; random ones, up to 6 "
+                "drafts"
+            ),
+            domain=_random_texts(plain=False, fewest=2, most=2),
             every=lambda level: _texts(level, ((1, 2),), range(1, 7)),
         ),
     ),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from simspec.claims.base import UNMET, Claim, Outcome, Rule, Statement, against
 from simspec.claims.plain import shown
+from simspec.claims.simulator import faulty_slots
+from simspec.claims.simulator.cases import counted
 from simspec.claims.simulator.stories import (
     OVER_STORIES,
     Cache,
@@ -22,13 +22,17 @@ from simspec.claims.simulator.stories import (
     narrated,
     stories,
 )
-from simspec.speculation.slots import Appended, Ints, Slots
+from simspec.speculation.slots import Ints, Slots
 
 # S9
 
 
 def _sees_what_fresh_cache_shows(make: Make) -> Rule:
-    """After every step each row holds, and each new token sees, what a cache built afresh would."""
+    """After every step each row holds, and each new token sees, what a cache built afresh would.
+
+    Each entry once, in whatever slots: attention goes by positions. Rolling back goes by the order of
+    slots, so a cache that loses it is caught there.
+    """
 
     def rule(story: Story) -> Outcome:
         texts: Texts = [[] for _ in range(story.rows)]
@@ -44,12 +48,12 @@ def _sees_what_fresh_cache_shows(make: Make) -> Rule:
             seen = cache.do(step, texts)
             fresh += sum(step[1]) if step[0] == "append" else 0
             for r, text in enumerate(t or [] for t in texts):
-                if cache.held(r) != afresh(text):
+                if sorted(cache.held(r)) != afresh(text):
                     return _differ(story, f"{when} row {r} holds", cache.held(r), text)
                 new = step[1][r] if step[0] == "append" else 0
                 for j in range(new):
                     before = text[: len(text) - new + j + 1]
-                    if seen[r][j] != afresh(before):
+                    if sorted(seen[r][j]) != afresh(before):
                         return _differ(story, f"{when} new token {j} of row {r} sees", seen[r][j], before)
             cache.slots.check_integrity()
         return None
@@ -59,53 +63,29 @@ def _sees_what_fresh_cache_shows(make: Make) -> Rule:
 
 def _differ(story: Story, who: str, found: list[Entry], text: list[int]) -> Outcome:
     return against(
-        f"{story.rows} rows: {narrated(story)}",
+        f"{counted(story.rows, 'row')}: {narrated(story)}",
         f"{who} (token, position) {shown(tuple(found))}",
         f"a cache built afresh shows {shown(tuple(afresh(text)))}",
     )
 
 
-class _CausalOnly(Slots):
-    """Leaves the validity mask out."""
-
-    def append(self, widths: Ints) -> Appended:
-        return replace(super().append(widths), mask=None)
-
-
-class _CountsSlots(Slots):
-    """Gives a token the position of its slot."""
-
-    def append(self, widths: Ints) -> Appended:
-        added = super().append(widths)
-        count = np.arange(added.first_slot, added.first_slot + added.width)
-        return replace(added, positions=np.tile(count, (self.rows, 1)))
-
-
-class _CutsSlots(Slots):
-    """Rolls back the last n slots of a row where it should roll back its last n tokens."""
-
-    def roll_back(self, lengths: Ints) -> None:
-        back = self.lengths - lengths
-        self.valid = self.valid & (np.arange(self.slots) < self.slots - back[:, None])
-        self.lengths = self.valid.sum(axis=1)
-
-
-class _MovesNothing(Slots):
-    """Packs the mask and leaves the entries where they are."""
-
-    def compact(self) -> Ints:
-        source = super().compact()
-        return np.tile(np.arange(source.shape[1]), (self.rows, 1))
+def _by_two(level: int) -> Iterator[Story]:
+    """Level 0 appends one token at a time, which some faults leave right."""
+    yield from all_stories(max(level, 1))
 
 
 S9_STATEMENT = Statement(
     words=(
         "After any sequence of append, roll back, truncate, finish, remove, join and compact, every row of a "
-        "masked cache attends to exactly the tokens, at exactly the positions, of a cache built afresh"
+        "masked cache holds exactly the tokens of a cache built afresh, at exactly their positions, and a "
+        "new token attends to exactly those up to itself"
     ),
-    formula="{(token, position) seen in row r} = {(text_r[i], i) : i < length_r}, in that order",
+    formula=(
+        "held in row r = {(text_r[i], i) : i < length_r}, each once; seen by its new token at position n = "
+        "{(text_r[i], i) : i <= n}, each once"
+    ),
     rule=_sees_what_fresh_cache_shows(Slots),
-    over=OVER_STORIES,
+    over=OVER_STORIES + "; looked at after every step and after one token more in every row at the end",
     domain=stories(),
     every=all_stories,
     examples=150,
@@ -120,23 +100,47 @@ S9 = Claim(
         "position i. Append puts new tokens behind all slots and counts their positions from the row's "
         "length; roll back clears the last valid slots; truncate cuts columns that no row uses; finish and "
         "remove touch whole rows; compact gathers the valid slots in order. Positions are a matter of the "
-        "row, never of the slot, so holes shift nothing."
+        "row, never of the slot, so holes shift nothing. A new token's mask is its row's valid slots, the "
+        "append's own up to itself among them."
     ),
     broken=(
         S9_STATEMENT.but(
             "The same without the mask: causal order over all slots",
-            _sees_what_fresh_cache_shows(_CausalOnly),
+            _sees_what_fresh_cache_shows(faulty_slots.CausalOnly),
         ),
         S9_STATEMENT.but(
-            "The same with positions counted by slot", _sees_what_fresh_cache_shows(_CountsSlots)
+            "The same with the first row's mask for every row",
+            _sees_what_fresh_cache_shows(faulty_slots.OneMaskForAll),
+        ),
+        S9_STATEMENT.but(
+            "The same where tokens of one append do not see one another",
+            _sees_what_fresh_cache_shows(faulty_slots.NewSeeOnlyThemselves),
+            every=_by_two,
+        ),
+        S9_STATEMENT.but(
+            "The same where tokens of one append see those behind them, too",
+            _sees_what_fresh_cache_shows(faulty_slots.NewSeeAllNew),
+            every=_by_two,
+        ),
+        S9_STATEMENT.but(
+            "The same with positions counted by slot", _sees_what_fresh_cache_shows(faulty_slots.CountsSlots)
+        ),
+        S9_STATEMENT.but(
+            "The same where a finished row keeps its tokens",
+            _sees_what_fresh_cache_shows(faulty_slots.NeverFinishes),
+        ),
+        S9_STATEMENT.but(
+            "The same, packing each row's tokens in reverse order",
+            _sees_what_fresh_cache_shows(faulty_slots.PacksBackwards),
+            every=_by_two,
         ),
         S9_STATEMENT.but(
             "The same, rolling back a row's last n slots where its last n tokens are meant",
-            _sees_what_fresh_cache_shows(_CutsSlots),
+            _sees_what_fresh_cache_shows(faulty_slots.CutsSlots),
         ),
         S9_STATEMENT.but(
             "The same, packing the mask without moving keys and values",
-            _sees_what_fresh_cache_shows(_MovesNothing),
+            _sees_what_fresh_cache_shows(faulty_slots.MovesNothing),
         ),
     ),
 )
@@ -162,7 +166,7 @@ def _truncate_spares_valid(make: Make) -> Rule:
             slots, left = before.shape[1], cache.entries.shape[1]
             if slots - left != min(free, default=slots):
                 return against(
-                    f"{story.rows} rows: {narrated(story)}",
+                    f"{counted(story.rows, 'row')}: {narrated(story)}",
                     f"free slots at the end of each row that goes on: {shown(tuple(free))}",
                     f"truncating cut {slots - left}; the common minimum is {min(free, default=slots)}",
                 )
@@ -177,38 +181,11 @@ def _behind(row: Ints, text: list[int]) -> int:
         return len(row)
     # No two tokens are alike; packing leaves stale copies, further to the right.
     tokens: list[int] = row[:, 0].tolist()
-    return len(tokens) - 1 - tokens.index(text[-1])
-
-
-def _trailing(row: list[bool]) -> int:
-    return next((back for back, used in enumerate(reversed(row)) if used), len(row))
+    return len(tokens) - 1 - tokens.index(text[-1]) if text[-1] in tokens else 0
 
 
 def _then_truncated(level: int) -> Iterator[Story]:
     yield from (replace(story, steps=(*story.steps, ("truncate", ()))) for story in all_stories(level))
-
-
-def _cut(slots: Slots, by: int) -> int:
-    """Cut the last ``by`` slots, whatever they hold."""
-    left = slots.slots - by
-    slots.valid = slots.valid[:, :left]
-    slots.lengths = slots.valid.sum(axis=1)
-    return left
-
-
-class _CutsMost(Slots):
-    """Cuts what the row with most to give up has free at its end."""
-
-    def truncate(self) -> int:
-        return _cut(self, max((_trailing(row) for row in self.valid.tolist()), default=0))
-
-
-class _CutsByThoseWithSome(Slots):
-    """Takes the minimum over the rows that have anything to give up."""
-
-    def truncate(self) -> int:
-        free = [_trailing(row) for row in self.valid.tolist()]
-        return _cut(self, min((n for n in free if n), default=0))
 
 
 S9B_STATEMENT = Statement(
@@ -235,10 +212,18 @@ S9B = Claim(
         "too small. Finished rows hold nothing, so they do not hold the minimum up."
     ),
     broken=(
-        S9B_STATEMENT.but("The same with the maximum", _truncate_spares_valid(_CutsMost)),
+        S9B_STATEMENT.but("The same with the maximum", _truncate_spares_valid(faulty_slots.CutsMost)),
         S9B_STATEMENT.but(
             "The same with the minimum over those rows that have rolled anything back",
-            _truncate_spares_valid(_CutsByThoseWithSome),
+            _truncate_spares_valid(faulty_slots.CutsByThoseWithSome),
+        ),
+        S9B_STATEMENT.but(
+            "The same with the minimum of the tokens just rolled back, padding left out",
+            _truncate_spares_valid(faulty_slots.CutsOnlyTokens),
+        ),
+        S9B_STATEMENT.but(
+            "The same where a finished row stays in the minimum",
+            _truncate_spares_valid(faulty_slots.NeverFinishes),
         ),
     ),
 )

@@ -6,15 +6,16 @@ length; waste that packing can win back = S - needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
 from hypothesis import strategies as st
 
 from simspec.claims.base import Claim, Outcome, Rule, Statement, against
 from simspec.claims.plain import number, shown
+from simspec.claims.simulator import faulty_slots
+from simspec.claims.simulator.cases import counted
 from simspec.claims.simulator.stories import (
     OVER_STORIES,
     Cache,
@@ -26,7 +27,7 @@ from simspec.claims.simulator.stories import (
     narrated,
     stories,
 )
-from simspec.speculation.slots import Ints, Slots
+from simspec.speculation.slots import Slots
 
 # S9d: packing.
 
@@ -76,40 +77,43 @@ def _bounded(make: Make, last_width: int = 1) -> Rule:
             bound = needed * (1 + case.slack) + case.floor + last_width * width
             if cache.slots.slots > bound:
                 return against(
-                    f"{case.story.rows} rows, slack {case.slack}, floor {case.floor}: {narrated(case.story)}",
+                    _told(case),
                     f"after appending {shown(step[1])} S = {cache.slots.slots}, the longest row has {needed}",
                     f"the bound is {number(bound)}",
                 )
             if packings and not case.slack * copied + packings * case.floor < appended:
-                return against(f"{copied} slots copied in {packings} packings, {appended} appended")
+                paid = case.slack * copied + packings * case.floor
+                return against(
+                    _told(case),
+                    f"packed {packings} times, copying {copied} slots of each row: slack x slots copied + "
+                    f"floor x packings = {number(paid)}",
+                    f"{appended} slots were appended, which is not more",
+                )
         return None
 
     return rule
 
 
-class _FinishedStay(Slots):
-    """A finished row keeps its slots, and so stays in the common minimum and in what packing needs."""
-
-    def finish(self, rows: Ints) -> None:
-        self.finished = self.finished | np.isin(np.arange(self.rows), rows)
+def _told(case: Packed) -> str:
+    rows = counted(case.story.rows, "row")
+    return f"{rows}, slack {case.slack}, floor {case.floor}: {narrated(case.story)}"
 
 
-class _AsksMean(Slots):
-    """Allows twice the mean row in place of the longest."""
-
-    def should_compact(self, slack: float, floor: int) -> bool:
-        return self.slots * max(self.rows, 1) > 2 * int(self.lengths.sum()) * (1 + slack) + floor
+def _with(slack: int, floor: int) -> Callable[[int], Iterator[Packed]]:
+    """The enumerated stories with this slack and floor, appends of two tokens at every level."""
+    return lambda level: (Packed(Fraction(slack), floor, case.story) for case in _from_level_1(level))
 
 
 S9D_STATEMENT = Statement(
     words=(
         "Packed whenever Slots' rule asks, before an append, a cache never has more slots than (1 + slack) "
         "times its longest row, the floor and one append, whatever is rolled back, finished, removed or "
-        "joined; and for every slot appended less than 1/slack are copied"
+        "joined; and where slack is not 0, less than 1/slack slots are copied for every slot appended"
     ),
     formula="S <= needed (1 + slack) + floor + width;  slack sum copied + floor packings < sum appended",
     rule=_bounded(Slots),
-    over=OVER_STORIES + "; slack from 0 to 3, floor from 0 to 5",
+    over=OVER_STORIES
+    + "; slack 0 with floor 0 and slack 1/2 with floor 1, in random ones slack 0 to 3 and floor 0 to 5",
     domain=packed_stories(),
     every=all_packed,
     examples=150,
@@ -128,13 +132,27 @@ S9D = Claim(
     ),
     broken=(
         S9D_STATEMENT.but(
-            "The same where finished rows stay in the minimum", _bounded(_FinishedStay), every=_from_level_1
+            "The same where finished rows stay in the minimum",
+            _bounded(faulty_slots.FinishedStay),
+            every=_from_level_1,
         ),
         S9D_STATEMENT.but("The same without the last append's width", _bounded(Slots, last_width=0)),
         S9D_STATEMENT.but(
             "The same where the rule allows twice the mean row, not the longest",
-            _bounded(_AsksMean),
+            _bounded(faulty_slots.AsksMean),
             every=_from_level_1,
+        ),
+        S9D_STATEMENT.but(
+            "The same, packed whenever that wins a slot, whatever the floor",
+            _bounded(faulty_slots.PacksAlways),
+            domain=None,
+            every=_with(slack=0, floor=2),
+        ),
+        S9D_STATEMENT.but(
+            "The same, packed whenever that wins a slot, whatever the slack",
+            _bounded(faulty_slots.PacksAlways),
+            domain=None,
+            every=_with(slack=3, floor=0),
         ),
     ),
 )

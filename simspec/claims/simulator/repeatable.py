@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -13,8 +15,8 @@ from simspec.claims.base import Claim, Outcome, Rule, Statement, against
 from simspec.claims.plain import shown
 from simspec.claims.simulator.cases import PAIR, SMALL_SETTINGS, described, few, steps_of
 from simspec.speculation.lengths import Decision, Floats, LengthRule, Static, View
-from simspec.strategies.made_up_models import Setting, Tabulated
-from simspec.strategies.scenarios import Scenario, price, prices_of, replay, scenarios
+from simspec.strategies.made_up_models import TARGET, Setting, Tabulated
+from simspec.strategies.scenarios import Prices, Scenario, price, prices_of, replay, scenarios
 from simspec.strategies.traces import Synthetic
 from simspec.streams import stream
 
@@ -47,8 +49,8 @@ class _SharedLuck:
 
     sampling_safe: ClassVar[bool] = True
 
-    def __init__(self) -> None:
-        self.generator = stream(0, "lengths")
+    def __init__(self, seed: int) -> None:
+        self.generator = stream(seed, "lengths")
 
     def begin(self, requests: int) -> Floats:
         return np.zeros(requests)
@@ -61,25 +63,60 @@ class _SharedLuck:
         return state
 
 
+class _OtherNoise(Synthetic):
+    """Latencies from another seed each time a trace is made."""
+
+    def _latency(self) -> list[dict[str, Any]]:
+        return Synthetic(replace(self.setting, seed=self.setting.seed + 1))._latency()
+
+
 COUNTS = ("flat", "context", "drafted", "lag", "submitted", "width", "accepted", "emitted")
 
 
-def _same_bytes(other_seed: int = 0, rule: Callable[[], LengthRule] | None = None) -> Rule:
-    """Everything made afresh twice is the same, and so is each request in any order and company."""
+Priced = Callable[[Scenario, "Trajectories", "Ints"], Any]
+
+
+def _seconds(scenario: Scenario, runs: Trajectories, batches: Ints) -> Any:
+    return price(scenario, runs, batches).seconds
+
+
+def _padded_seconds(scenario: Scenario, runs: Trajectories, batches: Ints) -> Any:
+    """Charges every batch for each column of the arrays that it lies in."""
+    return price(scenario, runs, batches).seconds + 0.5 * runs.flat.shape[1]
+
+
+def _seconds_of_first(scenario: Scenario, runs: Trajectories, batches: Ints) -> Any:
+    """Takes a batch for one of its first request."""
+    return price(scenario, runs, batches[:, :1]).seconds
+
+
+def _same_bytes(
+    again: Callable[[Setting | Tabulated], Synthetic] = Synthetic,
+    rule: Callable[[int], LengthRule] | None = None,
+    seconds: Priced = _seconds,
+) -> Rule:
+    """Everything made afresh twice is the same, and so is each request in any order and company.
+
+    Args:
+        again: makes the models the second time.
+        rule: makes the length rule of each of the three replays, in place of the scenario's.
+        seconds: prices batches.
+    """
 
     def decide(case: Shuffled) -> Outcome:
         scenario, order = case.scenario, np.array(case.order)
 
-        def again() -> Scenario:
-            return scenario if rule is None else replace(scenario, rule=rule())
+        def ruled(time: int) -> Scenario:
+            return scenario if rule is None else replace(scenario, rule=rule(time))
 
-        first, second = Synthetic(scenario.setting), Synthetic(_seeded(scenario.setting, other_seed))
+        first, second = Synthetic(scenario.setting), again(scenario.setting)
         tables, others = first.tables, second.tables
         differ = [name for name in tables if not tables[name].equals(others[name])]
         if differ:
             return against(described(scenario, 0), f"made twice, these tables differ: {shown(tuple(differ))}")
-        whole, twice = replay(again(), trace=first.trace()), replay(again(), trace=second.trace())
-        some = replay(again(), order)
+        trace = first.trace()
+        whole, twice = replay(ruled(0), trace=trace), replay(ruled(1), trace=second.trace())
+        some = replay(ruled(2), order, trace)
         for at, q in enumerate(case.order):
             runs = [steps_of(r, i, *COUNTS) for r, i in ((whole, q), (twice, q), (some, at))]
             if not runs[0] == runs[1] == runs[2]:
@@ -89,37 +126,51 @@ def _same_bytes(other_seed: int = 0, rule: Callable[[], LengthRule] | None = Non
                     f"among requests {shown(case.order)}: drafts {_lengths(some, at)}",
                 )
         group = np.arange(len(order))[None]
-        seconds = [
-            price(scenario, whole, order[None]).seconds,
-            price(scenario, twice, order[None, ::-1]).seconds,
-            price(scenario, some, group).seconds,
+        took = [
+            seconds(scenario, whole, order[None]),
+            seconds(scenario, twice, order[None, ::-1]),
+            seconds(scenario, some, group),
         ]
-        if len({s.tobytes() for s in seconds}) > 1:
+        if len({s.tobytes() for s in took}) > 1:
             return against(
-                described(scenario, 0), f"the batch {shown(case.order)} takes {shown(tuple(seconds))} s"
+                described(scenario, 0),
+                f"texts {shown(case.order)} in lock-step take {float(took[0][0])!r} s, in reverse order "
+                f"{float(took[1][0])!r} s, and replayed without the others {float(took[2][0])!r} s",
             )
         return None
 
     return decide
 
 
-def _seeded(setting: Setting | Tabulated, more: int) -> Setting | Tabulated:
-    return replace(setting, seed=setting.seed + more)
-
-
 def _lengths(runs: Trajectories, request: int) -> str:
     return shown(tuple(n for (n,) in steps_of(runs, request, "drafted")))
 
 
+def _few(scenarios_of: Callable[[int], Iterator[Scenario]], *orders: tuple[int, ...]) -> Any:
+    """Fixed scenarios of two requests, in these orders."""
+    return lambda level: (Shuffled(one, order) for one, order in product(scenarios_of(level), orders))
+
+
+# Nothing but the cycles' own counts tells how many drafts there were.
+UNTOLD = few(
+    rules=(Static(1),),
+    prices=Prices(4, small=Fraction(0)),
+    middle_rate=0.0,
+    small_rate=0.0,
+    small_follows=TARGET,
+)
 M5_STATEMENT = Statement(
     words=(
-        "The same seed gives the same trace, cycles and seconds, byte for byte; and a request's cycles do "
-        "not depend on the order in which prompts are given, nor on which others are there"
+        "The same seed gives the same trace, cycles and seconds, byte for byte, as often as they are made; "
+        "and a request's cycles and a batch's seconds do not depend on the order in which prompts are given, "
+        "nor on which others are replayed beside them"
     ),
+    formula="made(seed) = made(seed);  cycles(r) and seconds(batch) are the same for any order and company",
     rule=_same_bytes(),
     over=(
         "random synthetic scenarios with affine costs and with measured tables, their requests permuted and "
-        "some left out"
+        "some left out, in one process (that ranking gives the same in one and in two is a test, "
+        "tests/claims/test_workers.py)"
     ),
     domain=shuffled(scenarios(settings=SMALL_SETTINGS)),
     examples=12,
@@ -131,19 +182,50 @@ M5 = Claim(
     expected="holds",
     because=(
         "Models and prompts are functions of the seed and of their own names; rules keep one state a "
-        "request; a batch is priced by sums and maxima over its rows."
+        "request; a batch is priced by sums of whole numbers and maxima over its rows, and its cycles are "
+        "summed one by one."
     ),
     broken=(
         M5_STATEMENT.but(
             "Another seed gives the same bytes",
-            _same_bytes(other_seed=1),
-            every=lambda level: (Shuffled(scenario, (0,)) for scenario in few()(level)),
+            _same_bytes(lambda setting: Synthetic(replace(setting, seed=setting.seed + 1))),
+            every=_few(few(), (0,)),
+        ),
+        M5_STATEMENT.but(
+            "The same where latencies are drawn afresh for each trace, which exact prices do not show",
+            _same_bytes(_OtherNoise),
+            domain=None,
+            every=_few(few(), (0,)),
         ),
         M5_STATEMENT.but(
             "The same of a rule that draws its lengths from one generator for all requests",
-            _same_bytes(rule=lambda: _SharedLuck()),
-            every=lambda level: (Shuffled(scenario, (1,)) for scenario in few(rules=(Static(1),))(level)),
+            _same_bytes(rule=lambda time: _SharedLuck(0)),
+            every=_few(few(rules=(Static(1),)), (1,)),
             domain=shuffled(scenarios(settings=SMALL_SETTINGS, chains=(PAIR,), prices=prices_of())),
+        ),
+        M5_STATEMENT.but(
+            "The same of it where no draft is ever right and drafts cost nothing",
+            _same_bytes(rule=lambda time: _SharedLuck(0)),
+            domain=None,
+            every=_few(UNTOLD, (1,)),
+        ),
+        M5_STATEMENT.but(
+            "The same of a rule that draws other lengths the second time, where nothing is right or costs",
+            _same_bytes(rule=lambda time: _SharedLuck(time % 2)),
+            domain=None,
+            every=_few(UNTOLD, (0, 1)),
+        ),
+        M5_STATEMENT.but(
+            "The same where a batch is charged for the cycles of the longest text replayed beside it",
+            _same_bytes(seconds=_padded_seconds),
+            domain=None,
+            every=_few(few(rules=(Static(2),)), (0,), (1,)),
+        ),
+        M5_STATEMENT.but(
+            "The same where a batch takes what its first request takes",
+            _same_bytes(seconds=_seconds_of_first),
+            domain=None,
+            every=_few(few(rules=(Static(1),)), (0, 1)),
         ),
     ),
     first_look=(

@@ -1,0 +1,1 @@
+"""Claims on the serving engine: what its tables must add up to, whatever it serves."""
