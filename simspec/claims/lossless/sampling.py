@@ -6,7 +6,6 @@ p = the target's distribution, q1 = the drafter's, q2 = an intermediate's.
 from __future__ import annotations
 
 from simspec.claims.base import Claim, Statement
-from simspec.claims.lossless import early_emit
 from simspec.claims.lossless.chance import LOSSLESS
 from simspec.claims.lossless.faulty_judges import (
     AsDrafted,
@@ -171,4 +170,4 @@ S33 = Claim(
     ),
 )
 
-CLAIMS = (S5, S5B, S5C, S33, *early_emit.CLAIMS)
+CLAIMS = (S5, S5B, S5C, S33)
