@@ -2,10 +2,10 @@
 
 The workload that peers publish: requests of 512 prompt and 128 output tokens, at most 128 in the batch, no
 speculation, an affine cost; and replayed speculative decoding, at most 64 in the batch, with a length
-that is chosen before every step. Output tokens a second, of wall time and of processor time (which is what
-the wall would show on an idle machine), without loading and reading files; small cases are the best of
-three. Bare SimPy timeouts are counted in the same run, since every step and every arrival needs one: what
-they alone would allow is printed beside each figure.
+that is chosen before every step, for all rows or for each. Output tokens a second, of wall time and of
+processor time (which is what the wall would show on an idle machine), without loading and reading files;
+small cases are the best of three. Bare SimPy timeouts are counted in the same run, since every step and every
+arrival needs one: what they alone would allow is printed beside each figure.
 """
 
 from __future__ import annotations
@@ -25,12 +25,16 @@ from simpy import Environment
 
 from simspec.cost.models import read_affine
 from simspec.serving.arrivals import Listed, Poisson, Sizes, open_loop
+from simspec.serving.candidates import Candidate
 from simspec.serving.config import Serving, Speculation
 from simspec.serving.kvcache import Memory
-from simspec.serving.policies import Fixed, Goodput
+from simspec.serving.policies import Fixed, Goodput, Policy
 from simspec.serving.pricing import Costs
+from simspec.serving.row_policies import ByRule, Joint, RowPolicy
 from simspec.serving.simulate import Records, simulate
+from simspec.serving.switching import Switching
 from simspec.serving.verdicts import Rates, Recorded
+from simspec.speculation.lengths import G4, ExactMarginal
 from simspec.traces.index import load_trace
 
 PROJECT = Path(__file__).parents[1]
@@ -120,14 +124,22 @@ def speculative_cases(limit: float) -> list[Timed]:
     """Replayed drafts of the committed trace at the published cost; 64 in the batch."""
     trace = load_trace(PROJECT / "traces" / "smollm2-cpu")
     found = []
-    for drafter, policy, label in (
+    sources = {drafter: Recorded.of_trace(trace, drafter) for drafter in trace.drafters}
+    cases: list[tuple[str, Policy | RowPolicy | Switching, str]] = [
         ("skip-10", Goodput(5), "length chosen each step"),
         ("skip-10", Fixed(4), "length 4"),
         ("ngram", Goodput(8), "length chosen each step"),
-    ):
+        ("skip-2", ByRule(G4(2, 2, 1, 8), 8), "each row by G4"),
+        ("skip-2", ByRule(ExactMarginal(8), 8), "each row by its confidences"),
+        ("ngram", ByRule(ExactMarginal(8), 8), "each row by its confidences"),
+        ("skip-2", Joint(8), "rows share a step's drafts"),
+        ("ngram", Switching(5), "or skip-10, chosen each step"),
+    ]
+    for drafter, policy, label in cases:
         costs = Costs(COST, "target", drafter, lookup=trace.is_lookup(drafter))
-        source = Recorded.of_trace(trace, drafter)
-        serving = Serving(costs, 64, Speculation(policy, source), MEMORY)
+        others = (Candidate("skip-10", sources["skip-10"], COST),) if isinstance(policy, Switching) else ()
+        speculation = Speculation(policy, sources[drafter], others=others)
+        serving = Serving(costs, 64, speculation, MEMORY)
         lengths: Counter[int] = Counter()
 
         def run(serving: Serving = serving, lengths: Counter[int] = lengths) -> Records:

@@ -7,50 +7,22 @@ code that serves. Forwards are priced one by one by the cost model itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from simspec.cost.shape import StepShape
 from simspec.serving.config import Serving
 from simspec.serving.policies import View
+from simspec.serving.row_policies import RowPolicy, RowView
+from simspec.serving.switching import DrafterView, Switching
 from simspec.serving.verdicts import Mean, Rates, Recorded
+from simspec.speculation.lengths import Decision
 from simspec.streams import stream
+from tests.reference_serving_prices import Prices, Row
 
 ARRIVE, STEP, PLAN = 1, 2, 3
 
 Asked = tuple[int, int, int]  # request_id, prompt tokens, output tokens
-
-
-@dataclass
-class Row:
-    """A request, waiting or in the batch."""
-
-    request_id: int
-    prompt: int
-    output: int
-    arrived: int
-    admitted: int | None = None
-    first: int | None = None
-    produced: int = 0
-    unread: int = 0
-    lag: int = 0
-    passes: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    preemptions: int = 0
-    credit: int = 0
-    waits: bool = False
-    swapped: bool = False
-    blocks: list[list[int]] = field(default_factory=list)
-
-    @property
-    def text(self) -> int:
-        return self.prompt + self.produced
-
-    @property
-    def reading(self) -> bool:
-        return self.unread > 0
 
 
 def run_from(source: object, seed: int, row: Row) -> tuple[int, int]:
@@ -59,6 +31,12 @@ def run_from(source: object, seed: int, row: Row) -> tuple[int, int]:
         luck = stream(seed, "acceptance", row.request_id).random(row.output)[row.produced]
         return sum(s > luck for s in source.survival), len(source.survival)
     assert isinstance(source, Recorded)
+    flat = place(source, seed, row)
+    return int(source.matched[flat]), int(source.available[flat])
+
+
+def place(source: Recorded, seed: int, row: Row) -> int:
+    """The flat position of the record at which a row's text stands."""
     group, member = row.request_id // 256, row.request_id % 256
     total = len(source.matched)
     flat = int(stream(seed, "acceptance", "places", group).integers(total, size=256)[member])
@@ -66,7 +44,7 @@ def run_from(source: object, seed: int, row: Row) -> tuple[int, int]:
     begin, end = int(source.offsets[text]), int(source.offsets[text + 1])
     for _ in range(row.produced):
         flat = begin if flat + 1 == end else flat + 1
-    return int(source.matched[flat]), int(source.available[flat])
+    return flat
 
 
 class Blocks:
@@ -135,8 +113,14 @@ class Twin:
         if serving.speculation is not None and memory.drafter_blocks is not None:
             self.pools.append(Blocks(memory.drafter_blocks, memory.block_tokens))
         spec = serving.speculation
-        self.state = spec.policy.begin() if spec else 0
-        self.good = self.tried = 0.0
+        self.policy = spec.policy if spec else None
+        if spec and not isinstance(self.policy, RowPolicy | Switching):
+            self.state = self.policy.begin()
+        self.prices = Prices(serving)
+        self.drafters = self.prices.drafters
+        self.using = 0
+        self.good, self.tried = [0.0] * len(self.drafters), [0.0] * len(self.drafters)
+        self.vacant = list(range(serving.slots))[::-1]
         if clients:
             for _ in range(clients):
                 self.next_of_client()
@@ -242,6 +226,9 @@ class Twin:
             if any(p.need(tokens) > p.left() - n for p, n in zip(self.pools, short, strict=True)):
                 return
             self.waiting.pop(0)
+            row.slot = self.vacant.pop()
+            if isinstance(self.policy, RowPolicy):
+                row.state = float(self.policy.begin(1)[0])
             row.unread = 0 if row.swapped else row.text
             if row.swapped:
                 row.swapped = False
@@ -253,47 +240,57 @@ class Twin:
                 row.admitted = self.now
             self.batch.append(row)
 
-    def length(self) -> int:
-        if self.s.speculation is None:
-            return 0
-        rows = self.decoding()
-        free = self.pools[0].left()
-        free = (1 << 50) - len(self.pools[0].owned) if free == float("inf") else int(free)
-        total = sum(r.text for r in rows)
-        view = View(len(rows), len(self.waiting), total, free, self.good, self.tried, self.step_seconds)
-        found, self.state = self.s.speculation.policy.length(view, self.state)
-        return found
+    def lengths(self, decode: list[Row]) -> tuple[int, dict[int, int], dict[int, int]]:
+        """(length asked for, tokens that each request drafts, tokens that it submits)."""
+        if self.policy is None:
+            return 0, {r.request_id: 0 for r in decode}, {r.request_id: 0 for r in decode}
+        if isinstance(self.policy, RowPolicy):
+            return self.own_lengths(decode)
+        if isinstance(self.policy, Switching):
+            views = [
+                DrafterView(
+                    self.good[i],
+                    self.tried[i],
+                    self.prices.step_seconds(decode, self.policy.longest, i),
+                    sum(self.prices.catch_up(decode, i)) * 1e-9,
+                )
+                for i in range(len(self.drafters))
+            ]
+            self.using, length = self.policy.choose(views, self.using)
+            if not length:
+                self.forget()
+        else:
+            free = self.pools[0].left()
+            free = (1 << 50) - len(self.pools[0].owned) if free == float("inf") else int(free)
+            total = sum(r.text for r in decode)
+            seen = self.good[0], self.tried[0], partial(self.prices.step_seconds, decode)
+            view = View(len(decode), len(self.waiting), total, free, *seen)
+            length, self.state = self.policy.length(view, self.state)
+        drafts = {r.request_id: min(length, self.can_draft(r, length)) for r in decode}
+        return length, drafts, drafts
 
-    def step_seconds(self, longest: int) -> list[float]:
-        rows = self.decoding()
-        n, most, total, costs = len(rows), max(r.text for r in rows), sum(r.text for r in rows), self.s.costs
-        found = []
-        for k in range(longest + 1):
-            spent = self.overhead() + self.target(n, k + 1, n * (k + 1), most, total)
-            if not k:
-                spent += int(costs.idle_seconds * 1e9 + 0.5)
-            elif costs.lookup:
-                spent += self.drafter(n, k, n * k, most, total)
-            else:
-                spent += k * self.drafter(n, 1, n, most, total)
-            found.append(spent * 1e-9)
-        return found
+    def own_lengths(self, decode: list[Row]) -> tuple[int, dict[int, int], dict[int, int]]:
+        policy, most = self.policy, self.policy.longest
+        rows = sorted(decode, key=lambda r: r.slot)
+        source = self.drafters[0][1]
+        confidence, size = np.zeros((len(rows), most)), np.full(len(rows), most)
+        if policy.weighs_confidence:
+            flat = [place(source, self.seed, r) for r in rows]
+            confidence = source.blocks.confidence[flat, :most].astype(float)
+            size = source.blocks.length[flat]
+        ones = np.ones(len(rows), int)
+        prices = (partial(f, rows) for f in (self.prices.step_seconds, self.prices.verifying_seconds))
+        view = RowView(ones, confidence, size, *prices)
+        found = policy.lengths(view, np.array([r.state for r in rows]))
+        drafts, submits = {}, {}
+        for row, drafted, submitted in zip(rows, found.drafted, found.submitted, strict=True):
+            drafts[row.request_id] = min(int(drafted), most, self.can_draft(row, 1))
+            submits[row.request_id] = min(int(submitted), drafts[row.request_id])
+        return max(min(int(n), most) for n in found.drafted), drafts, submits
 
-    def overhead(self) -> int:
-        own = self.s.costs.overhead_seconds
-        return int((self.s.costs.cost.step_overhead_seconds if own is None else own) * 1e9 + 0.5)
-
-    def target(self, *shape: int) -> int:
-        return self.forward(self.s.costs.cost, self.s.costs.target, *shape)
-
-    def drafter(self, *shape: int) -> int:
-        assert self.s.costs.drafter is not None
-        return self.forward(self.s.costs.drafter_cost or self.s.costs.cost, self.s.costs.drafter, *shape)
-
-    @staticmethod
-    def forward(cost, model: str, *shape: int) -> int:  # type: ignore[no-untyped-def]
-        seconds = cost.forward_seconds(model, StepShape(*(np.array([n]) for n in shape)))
-        return int(float(seconds[0]) * 1e9 + 0.5)
+    def forget(self) -> None:
+        for counts in (self.good, self.tried):
+            counts[:] = [n * self.s.speculation.remembered for n in counts]
 
     def begin_step(self) -> None:
         if not self.waiting and not self.batch:
@@ -302,13 +299,10 @@ class Twin:
         self.admit()
         decode = [] if not self.s.mixed and any(r.reading for r in self.batch) else self.decoding()
         drafts: dict[int, int] = {}
+        submits: dict[int, int] = {}
         length = preempted = 0
         if decode:
-            length = self.length()
-            for row in decode:
-                drafts[row.request_id] = min(
-                    length, row.output - row.produced - 1, self.can_draft(row, length)
-                )
+            length, drafts, submits = self.lengths(decode)
 
             def tokens(row: Row) -> int:
                 return row.text + (self.ahead if self.reserved else drafts[row.request_id])
@@ -322,23 +316,24 @@ class Twin:
                 victim.unread = 0
                 for pool, held in zip(self.pools, victim.blocks, strict=True):
                     pool.take(held, 0)
+                self.vacant.append(victim.slot)
                 self.waiting.insert(0, victim)
                 preempted += 1
             decode = [r for r in decode if r in self.batch]
             for row in decode:
                 for pool, held in zip(self.pools, row.blocks, strict=True):
                     pool.give(held, tokens(row))
-        drafted = sum(drafts[r.request_id] for r in decode)
-        chunks = self.chunks(self.s.token_budget - len(decode) - drafted)
-        self.finish_later(decode, drafts, drafted, length, chunks, preempted)
+        submitted = sum(submits[r.request_id] for r in decode)
+        chunks = self.chunks(self.s.token_budget - len(decode) - submitted)
+        self.finish_later(decode, drafts, submits, length, chunks, preempted)
 
     def can_draft(self, row: Row, length: int) -> int:
         if not length:
             return 0
-        source = self.s.speculation.source  # type: ignore[union-attr]
+        source, room = self.drafters[self.using][1], row.output - row.produced - 1
         if isinstance(source, Mean):
-            return len(source.survival)
-        return run_from(source, self.seed, row)[1]
+            return min(room, len(source.survival))
+        return min(room, run_from(source, self.seed, row)[1])
 
     def chunks(self, budget: int) -> list[tuple[Row, int]]:
         found: list[tuple[Row, int]] = []
@@ -361,33 +356,27 @@ class Twin:
         self,
         decode: list[Row],
         drafts: dict[int, int],
-        drafted: int,
+        submits: dict[int, int],
         length: int,
         chunks: list[tuple[Row, int]],
         preempted: int,
     ) -> None:
-        costs = self.s.costs
+        prices, lookup = self.prices, self.drafters[0][3]
+        drafted, submitted = (sum(d[r.request_id] for r in decode) for d in (drafts, submits))
         draft = verify = prefill = 0
-        overhead = self.overhead()
+        overhead = prices.overhead()
         total = sum(r.text for r in decode)
         shape = [0, 0, 0, 0, 0]
         if decode:
             most = max(r.text for r in decode)
-            wide = [drafts[r.request_id] for r in decode]
-            if costs.lookup and length:
-                asked = [max(n, 1) for n in wide]
-                draft += self.drafter(len(decode), max(asked), sum(asked), most, total)
-            elif not costs.lookup:
-                for j in range(1, length + 1):
-                    there = [r for r in decode if drafts[r.request_id] >= j]
-                    if there:
-                        reads = [r.lag if j == 1 else 1 for r in there]
-                        held = [r.text for r in there]
-                        draft += self.drafter(len(there), max(reads), sum(reads), max(held), sum(held))
+            if self.policy is not None:
+                always = isinstance(self.policy, RowPolicy) and self.policy.weighs_confidence
+                draft += prices.drafting(decode, drafts, length, self.using, always)
             if self.s.speculation and not drafted:
-                overhead += int(costs.idle_seconds * 1e9 + 0.5)
-            shape = [len(decode), max(wide) + 1, len(decode) + drafted, most, total]
-            verify = self.target(*shape)
+                overhead += int(self.s.costs.idle_seconds * 1e9 + 0.5)
+            widest = max(submits[r.request_id] for r in decode)
+            shape = [len(decode), widest + 1, len(decode) + submitted, most, total]
+            verify = prices.target(*shape)
         if chunks:
             sizes, read = [n for _, n in chunks], [r.text - r.unread for r, _ in chunks]
             reading = [len(chunks), max(sizes), sum(sizes), max(read), sum(read)]
@@ -398,9 +387,10 @@ class Twin:
                 max(shape[3], reading[3]),
                 shape[4] + reading[4],
             ]
-            prefill = self.target(*both) - verify
-            if self.s.speculation and not costs.lookup:
-                draft += self.drafter(*reading)
+            whole = prices.target(*both)
+            verify, prefill = min(verify, whole), max(whole - verify, 0)
+            if self.s.speculation and not lookup and len(self.drafters) == 1:
+                draft += prices.drafter(0, *reading)
         swap = self.moved * int(self.s.memory.block_swap_seconds * 1e9 + 0.5)
         self.moved = 0
         row = {
@@ -414,8 +404,10 @@ class Twin:
             "queued_requests": len(self.waiting),
             "decoding_requests": len(decode),
             "prefilling_requests": len(chunks),
+            "drafter": self.using,
             "draft_length_tokens": length,
             "drafted_tokens": drafted,
+            "submitted_tokens": submitted,
             "prefill_tokens": sum(n for _, n in chunks),
             "context_tokens": total,
             "target_blocks": len(self.pools[0].owned),
@@ -424,32 +416,40 @@ class Twin:
         }
         self.count += 1
         end = self.now + draft + verify + prefill + swap + overhead
-        self.at(end, STEP, lambda: self.end_step(row, decode, drafts, chunks))
+        self.at(end, STEP, lambda: self.end_step(row, decode, drafts, submits, chunks))
 
     def end_step(
         self,
         record: dict[str, object],
         decode: list[Row],
         drafts: dict[int, int],
+        submits: dict[int, int],
         chunks: list[tuple[Row, int]],
     ) -> None:
         emitted = accepted_total = tried = 0
         drafted = sum(drafts[r.request_id] for r in decode)
         for row in decode:
-            wanted = drafts[row.request_id]
-            accepted = self.verdict(row, wanted) if drafted else 0
-            row.lag = (0 if wanted else row.lag) + 1 + (wanted > 0 and accepted == wanted)
+            wanted, given = drafts[row.request_id], submits[row.request_id]
+            accepted = self.verdict(row, given) if drafted else 0
+            for i, lag in enumerate(row.lags):
+                if i == self.using and wanted:
+                    row.lags[i] = 1 + (accepted == wanted)
+                else:
+                    row.lags[i] = lag + accepted + 1
+            if drafted and isinstance(self.policy, RowPolicy):
+                done = Decision(np.array([wanted]), np.array([given]))
+                row.state = float(self.policy.observe(np.array([row.state]), done, np.array([accepted]))[0])
             row.passes += 1
             row.drafted += wanted
             row.accepted += accepted
             row.produced += accepted + 1
             emitted += accepted + 1
             accepted_total += accepted
-            tried += accepted + (accepted < wanted)
+            tried += accepted + (accepted < given)
         if drafted:
-            remembered = self.s.speculation.remembered  # type: ignore[union-attr]
-            self.good = self.good * remembered + accepted_total
-            self.tried = self.tried * remembered + tried
+            self.forget()
+            self.good[self.using] += accepted_total
+            self.tried[self.using] += tried
         if not self.reserved:
             for row in decode:
                 for pool, held in zip(self.pools, row.blocks, strict=True):
@@ -458,15 +458,17 @@ class Twin:
             row.unread -= size
             if not row.unread:
                 row.produced += 1
-                row.lag = 1
+                row.lags = [1] if len(self.drafters) == 1 else [row.text] * len(self.drafters)
                 emitted += 1
                 if row.first is None:
                     row.first = self.now
                 self.draw_credit(row)
-        done = [r for r in [*decode, *(r for r, _ in chunks)] if r.produced == r.output]
+        in_order = [*sorted(decode, key=lambda r: r.slot), *(r for r, _ in chunks)]
+        done = [r for r in in_order if r.produced == r.output]
         waited = any(r.waits for r in done)
         for row in done:
             self.batch.remove(row)
+            self.vacant.append(row.slot)
             for pool, held in zip(self.pools, row.blocks, strict=True):
                 pool.take(held, 0)
         for row in sorted(done, key=lambda r: r.request_id):
@@ -483,16 +485,18 @@ class Twin:
             self.begin_step()
 
     def draw_credit(self, row: Row) -> None:
-        if isinstance(self.s.speculation and self.s.speculation.source, Mean):
-            row.credit = int(stream(self.seed, "acceptance", row.request_id).integers(2**32))
+        sources = [source for _, source, _, _ in self.drafters]
+        if any(isinstance(source, Mean) for source in sources):
+            drawn = int(stream(self.seed, "acceptance", row.request_id).integers(2**32))
+            row.credits = [drawn] * len(sources)
 
     def verdict(self, row: Row, drafted: int) -> int:
-        source = self.s.speculation.source  # type: ignore[union-attr]
+        source = self.drafters[self.using][1]
         if isinstance(source, Mean):
             mean = 0.0
             for rate in source.survival[:drafted]:
                 mean += rate
-            owed = row.credit + int(mean * 2**32)
-            row.credit = owed % 2**32
+            owed = row.credits[self.using] + int(mean * 2**32)
+            row.credits[self.using] = owed % 2**32
             return owed // 2**32
         return min(run_from(source, self.seed, row)[0], drafted)

@@ -20,6 +20,8 @@ def simulate(
     replications: int = 1,
     assumptions: bool = False,
     out: Path | None = None,
+    timeline: Path | None = None,
+    window: str | None = None,
     json: bool = False,
 ) -> None:
     """Serve a scenario's requests, or compare two scenarios under the same luck.
@@ -62,6 +64,11 @@ def simulate(
     out
         A new or empty folder: steps.parquet and requests.parquet of one run, and figures.json without
         the figures of the machine. Appears whole or not at all.
+    timeline
+        With --out and --window: a file for a Chrome trace of one run (opens in Perfetto): steps and their
+        parts, requests, counters.
+    window
+        Simulated seconds that the timeline shows, such as 10:12.5.
     json
         Print JSON.
     """
@@ -73,11 +80,18 @@ def simulate(
         raise BadInput(f"--replications {replications}", allowed="1 to 10000")
     if assumptions and other is not None:
         raise BadInput("--assumptions takes one scenario", hint="run it on each")
+    if (timeline is None) != (window is None) or (timeline is not None and out is None):
+        raise BadInput("--timeline without --window and --out, or the other way round", allowed="all or none")
+    if timeline is not None and (assumptions or other is not None or replications > 1):
+        raise BadInput("--timeline shows one run", hint="leave the comparison away")
     from simspec.scenario.build import build
     from simspec.scenario.documents import comparison, simulation, under_assumptions
     from simspec.scenario.folder import FIGURES, appearing, check_new
     from simspec.scenario.reading import read_scenario
+    from simspec.serving.timeline import window_of, write_timeline
 
+    if window is not None:
+        window_of(window)
     if out is not None:
         check_new(out)
     read = [read_scenario(path) for path in (scenario, other) if path is not None]
@@ -97,6 +111,8 @@ def simulate(
             found = comparison(built[0], built[1], seeds, until, _say)
         else:
             found, spent = simulation(built[0], seeds, until, folder, _say)
+            if timeline is not None and folder is not None and window is not None:
+                write_timeline(folder, window, timeline)
         found["provenance"] = _provenance(command, built, first)
         return found, spent
 

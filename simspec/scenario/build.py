@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -12,23 +13,20 @@ from simspec.compare.costs import cost_inputs, open_cost
 from simspec.cost.files import read_cost
 from simspec.cost.models import AffineCost, CostModel, MeasuredCost
 from simspec.errors import BadInput
-from simspec.interop.specdecode_bench import read_emitted_runs
-from simspec.provenance import sha256_file
-from simspec.scenario import config
 from simspec.scenario.config import Scenario
+from simspec.scenario.drafters import Drafter, make_policy, open_drafter
 from simspec.scenario.loads import Load, open_load
 from simspec.scenario.reading import Read
+from simspec.scenario.speculation import OffPolicy, OtherPart, SpeculationPart, TraceVerdicts
+from simspec.serving.candidates import Candidate
 from simspec.serving.config import Serving, Speculation
+from simspec.serving.graphs import Graphs
 from simspec.serving.kvcache import Memory
-from simspec.serving.policies import ByRows, Fixed, Goodput, OffAbove, Policy
 from simspec.serving.pricing import Costs
-from simspec.serving.verdicts import Mean, Rates, Recorded, Source
 from simspec.traces.index import Trace, load_trace
 from simspec.traces.profile import PROFILE_NAME
 
 T = TypeVar("T")
-
-ROUND = "a request begins at a position drawn from all texts and goes round its text"
 
 
 @dataclass(frozen=True)
@@ -67,19 +65,14 @@ def build(read: Read) -> Built:
     trace = _trace(read)
     if trace is not None:
         inputs.update(trace.inputs)
-    source = _at(read, "speculation.verdicts", lambda: _source(read, trace, inputs, words))
-    costs = _at(read, "cost", lambda: _costs(read, trace, inputs, words))
+    drafters = _drafters(read, trace)
+    for one in drafters:
+        inputs.update(one.inputs)
+        words += [one.words] if one.words not in words else []
+    costs = _at(read, "cost", lambda: _costs(read, trace, drafters, inputs, words))
     speculation = None
-    if source is not None and scenario.speculation is not None:
-        policy = _at(read, "speculation.policy", lambda: _policy(scenario))
-        known = _known_drafts(scenario, trace)
-        if policy.longest > known:
-            raise BadInput(
-                f"drafts of up to {policy.longest} tokens",
-                where=f"{read.path}, [speculation.policy]",
-                allowed=f"at most {known}: the verdicts know no more",
-            )
-        speculation = Speculation(policy, source, scenario.speculation.remembered)
+    if scenario.speculation is not None and drafters:
+        speculation = _speculation(read, scenario.speculation, trace, drafters, inputs)
     engine = msgspec.structs.asdict(scenario.engine)
     for name in ("overhead_seconds", "idle_seconds"):  # these are prices, and went there
         del engine[name]
@@ -99,8 +92,15 @@ def _trace(read: Read) -> Trace | None:
     """The trace that verdicts or costs come from; one for both, where both name one."""
     scenario = read.scenario
     speculation = scenario.speculation
-    verdicts = speculation.verdicts if speculation is not None and _speculating(scenario) else None
-    replayed = verdicts.path if isinstance(verdicts, config.TraceVerdicts) else None
+    told = _told(scenario)
+    paths = [part.verdicts.path for part in told if isinstance(part.verdicts, TraceVerdicts)]
+    replayed = paths[0] if paths else None
+    if len({read.beside(path).resolve() for path in paths}) > 1:
+        raise BadInput(
+            f"verdicts of several traces: {', '.join(paths)}",
+            where=f"{read.path}, [speculation.others]",
+            hint="drafters are compared on the texts of one trace",
+        )
     priced = scenario.cost.trace
     if replayed and priced and read.beside(replayed).resolve() != read.beside(priced).resolve():
         raise BadInput(
@@ -110,31 +110,27 @@ def _trace(read: Read) -> Trace | None:
         )
     # Where speculation is switched off, the trace that its verdicts would come from still prices the target.
     named = replayed or priced
-    if named is None and speculation is not None and isinstance(speculation.verdicts, config.TraceVerdicts):
+    if named is None and speculation is not None and isinstance(speculation.verdicts, TraceVerdicts):
         named = speculation.verdicts.path
     return None if named is None else load_trace(read.beside(named))
 
 
 def _speculating(scenario: Scenario) -> bool:
-    return scenario.speculation is not None and not isinstance(scenario.speculation.policy, config.OffPolicy)
+    return scenario.speculation is not None and not isinstance(scenario.speculation.policy, OffPolicy)
 
 
 # -- costs -------------------------------------------------------------------------------------------------
 
 
-def _costs(read: Read, trace: Trace | None, inputs: dict[str, str], words: list[str]) -> Costs:
+def _costs(
+    read: Read, trace: Trace | None, drafters: list[Drafter], inputs: dict[str, str], words: list[str]
+) -> Costs:
     scenario = read.scenario
     target = _cost(read, scenario.cost.target, trace, inputs)
     own = scenario.cost.drafter
     drafting = None if own is None else _cost(read, own, trace, inputs)
-    speculation = scenario.speculation
-    drafter, lookup = None, False
-    if speculation is not None and _speculating(scenario):
-        drafter = speculation.drafter
-        if isinstance(speculation.verdicts, config.TraceVerdicts) and trace is not None and drafter:
-            lookup = trace.is_lookup(drafter)
-        else:
-            lookup = bool(speculation.lookup)
+    first = drafters[0] if drafters else None
+    graphs = scenario.cost.graphs
     words.append(f"cost: {target.label}")
     if drafting is not None:
         words.append(f"cost of the drafter: {drafting.label}")
@@ -146,11 +142,12 @@ def _costs(read: Read, trace: Trace | None, inputs: dict[str, str], words: list[
     return Costs(
         target,
         scenario.cost.target_name or _target_name(target, trace),
-        drafter,
+        None if first is None else first.name,
         drafter_cost=drafting,
-        lookup=lookup,
+        lookup=first is not None and first.lookup,
         overhead_seconds=scenario.engine.overhead_seconds,
         idle_seconds=scenario.engine.idle_seconds,
+        graphs=None if graphs is None else Graphs(**msgspec.structs.asdict(graphs)),
     )
 
 
@@ -180,65 +177,44 @@ def _target_name(cost: CostModel, trace: Trace | None) -> str:
 # -- speculation -------------------------------------------------------------------------------------------
 
 
-def _source(read: Read, trace: Trace | None, inputs: dict[str, str], words: list[str]) -> Source | None:
-    scenario = read.scenario
-    speculation = scenario.speculation
-    if speculation is None or not _speculating(scenario):
-        return None
-    verdicts, drafter = speculation.verdicts, speculation.drafter
-    assert drafter is not None  # the reader of scenarios refused that
-    if isinstance(verdicts, config.TraceVerdicts):
-        assert trace is not None
-        trace.require(drafter)
-        if trace.tokens_a_forward(drafter) > 1:
-            raise BadInput(
-                f"{drafter!r} drafts several tokens in one forward",
-                hint="the serving engine prices one forward for each, or a look-up; simspec rank knows it",
-            )
-        words.append(
-            f"verdicts replayed from {trace.manifest.name} ({trace.manifest.origin}, greedy); {ROUND}"
-        )
-        return Recorded.of_trace(trace, drafter)
-    if isinstance(verdicts, config.AccLenVerdicts):
-        path = read.beside(verdicts.path)
-        runs = read_emitted_runs(path, verdicts.method)
-        inputs[path.name] = sha256_file(path)
-        words.append(f"verdicts replayed from {runs.source}, {runs.method} x {verdicts.longest}; {ROUND}")
-        return Recorded.of_lengths(runs.emitted, verdicts.longest)
-    if isinstance(verdicts, config.RateVerdicts):
-        words.append("verdicts drawn by place in the block, independent between steps")
-        return Rates(verdicts.survival)
-    if isinstance(verdicts, config.IidVerdicts):
-        words.append("verdicts drawn with one rate, independent")
-        return Rates.independent(verdicts.rate, verdicts.longest)
-    assert verdicts is not None
-    words.append("verdicts are their mean: no luck")
-    return Mean(verdicts.survival)
+def _drafters(read: Read, trace: Trace | None) -> list[Drafter]:
+    """The drafter that the scenario names first, then the others; none where speculation is off."""
+    found: list[Drafter] = []
+    told = _told(read.scenario)
+    for i, part in enumerate(told):
+        verdicts = part.verdicts or told[0].verdicts
+        assert part.drafter is not None  # the reader of scenarios refused that
+        assert verdicts is not None
+        section = "speculation.verdicts" if not i else f"speculation.others[{i - 1}]"
+        make = partial(open_drafter, read, trace, part.drafter, verdicts, part.lookup)
+        found.append(_at(read, section, make))
+    return found
 
 
-def _known_drafts(scenario: Scenario, trace: Trace | None) -> int:
-    """The longest draft that the verdicts say anything about."""
-    verdicts = scenario.speculation.verdicts if scenario.speculation is not None else None
-    if isinstance(verdicts, config.TraceVerdicts):
-        assert trace is not None
-        return trace.manifest.block_length
-    if isinstance(verdicts, config.AccLenVerdicts | config.IidVerdicts):
-        return verdicts.longest
-    assert verdicts is not None
-    return len(verdicts.survival)
+def _told(scenario: Scenario) -> list[SpeculationPart | OtherPart]:
+    """What the scenario says of each drafter; nothing where speculation is off."""
+    told = scenario.speculation
+    return [] if told is None or not _speculating(scenario) else [told, *told.others]
 
 
-def _policy(scenario: Scenario) -> Policy:
-    assert scenario.speculation is not None
-    policy = scenario.speculation.policy
-    if isinstance(policy, config.FixedPolicy):
-        return Fixed(policy.draft_tokens)
-    if isinstance(policy, config.OffAbovePolicy):
-        return OffAbove(policy.draft_tokens, policy.off_above, policy.on_at)
-    if isinstance(policy, config.ByRowsPolicy):
-        return ByRows(policy.table)
-    assert isinstance(policy, config.GoodputPolicy)
-    return Goodput(policy.longest, policy.prior, policy.prior_drafts, policy.probe_every)
+def _speculation(
+    read: Read, told: SpeculationPart, trace: Trace | None, drafters: list[Drafter], inputs: dict[str, str]
+) -> Speculation:
+    known = min(one.known for one in drafters)
+    policy = _at(read, "speculation.policy", lambda: make_policy(told.policy, known))
+    others = []
+    for i, (part, one) in enumerate(zip(told.others, drafters[1:], strict=True)):
+        named = part.cost or read.scenario.cost.target
+
+        def candidate(one: Drafter = one, named: str = named) -> Candidate:
+            return Candidate(one.name, one.source, _cost(read, named, trace, inputs), one.lookup)
+
+        others.append(_at(read, f"speculation.others[{i}]", candidate))
+    return _at(
+        read,
+        "speculation",
+        lambda: Speculation(policy, drafters[0].source, told.remembered, tuple(others)),
+    )
 
 
 def _at(read: Read, section: str, make: Callable[[], T]) -> T:

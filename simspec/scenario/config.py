@@ -8,38 +8,25 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Count = Annotated[int, Meta(ge=1, le=10**9)]
-Natural = Annotated[int, Meta(ge=0, le=10**9)]
-Length = Annotated[int, Meta(ge=0, le=1024)]
-Above = Annotated[float, Meta(gt=0, le=1e9)]
-Seconds = Annotated[float, Meta(ge=0, le=1e9)]
-Probability = Annotated[float, Meta(ge=0, le=1)]
+from simspec.scenario.parts import Above, Count, Kind, Name, Natural, Part, Seconds
+from simspec.scenario.speculation import SpeculationPart
+
 LogFormat = Literal["azure", "burstgpt", "mooncake", "sharegpt"]
-
-
-class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Frozen, and closed to keys that it does not know."""
-
-
-class _Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
-    """One of several kinds, told apart by the key ``kind``."""
 
 
 # -- workload: when requests come --------------------------------------------------------------------------
 
 
-class PoissonLoad(_Kind, tag="poisson", frozen=True):
+class PoissonLoad(Kind, tag="poisson", frozen=True):
     """``requests`` with independent exponential gaps, ``rate`` a second."""
 
     rate: Above
     requests: Count
 
 
-class GammaLoad(_Kind, tag="gamma", frozen=True):
+class GammaLoad(Kind, tag="gamma", frozen=True):
     """Gamma gaps; ``variation`` is their standard deviation over their mean: 1 is Poisson, more is bursts."""
 
     rate: Above
@@ -47,7 +34,7 @@ class GammaLoad(_Kind, tag="gamma", frozen=True):
     requests: Count
 
 
-class ClosedLoad(_Kind, tag="closed", frozen=True):
+class ClosedLoad(Kind, tag="closed", frozen=True):
     """``clients`` that each wait for an answer, think, and send the next; ``requests`` in all."""
 
     clients: Count
@@ -55,7 +42,7 @@ class ClosedLoad(_Kind, tag="closed", frozen=True):
     think_seconds: Seconds = 0.0
 
 
-class LogLoad(_Kind, tag="log", frozen=True):
+class LogLoad(Kind, tag="log", frozen=True):
     """Arrivals as a log of requests has them.
 
     Attributes:
@@ -77,14 +64,14 @@ class LogLoad(_Kind, tag="log", frozen=True):
 # -- lengths: how long prompts and outputs are -------------------------------------------------------------
 
 
-class FixedLengths(_Kind, tag="fixed", frozen=True):
+class FixedLengths(Kind, tag="fixed", frozen=True):
     """All alike."""
 
     prompt_tokens: Count
     output_tokens: Count
 
 
-class LogLengths(_Kind, tag="log", frozen=True):
+class LogLengths(Kind, tag="log", frozen=True):
     """Pairs of a prompt and its output, drawn from a log with repetition.
 
     Attributes:
@@ -104,7 +91,7 @@ class LogLengths(_Kind, tag="log", frozen=True):
 # -- engine, memory, cost ----------------------------------------------------------------------------------
 
 
-class EnginePart(_Part, frozen=True):
+class EnginePart(Part, frozen=True):
     """As :class:`simspec.serving.config.Serving`.
 
     Attributes:
@@ -122,7 +109,7 @@ class EnginePart(_Part, frozen=True):
     idle_seconds: Seconds = 0.0
 
 
-class MemoryPart(_Part, frozen=True):
+class MemoryPart(Part, frozen=True):
     """As :class:`simspec.serving.kvcache.Memory`; blocks left out are without limit."""
 
     block_tokens: Count = 16
@@ -133,13 +120,26 @@ class MemoryPart(_Part, frozen=True):
     block_swap_seconds: Seconds = 0.0
 
 
-class CostPart(_Part, frozen=True):
+class GraphsPart(Part, frozen=True):
+    """As :class:`simspec.serving.graphs.Graphs`; sizes ascending."""
+
+    rows: tuple[Count, ...] = ()
+    tokens: tuple[Count, ...] = ()
+    beyond_factor: Annotated[float, Meta(ge=1, le=1e6)] = 1.0
+    beyond_seconds: Seconds = 0.0
+
+
+class CostPart(Part, frozen=True):
     """What forwards cost, as ``simspec rank --cost`` takes it.
+
+    Tensor parallelism is part of a cost model: name the one that was measured at the target's degree, and in
+    ``drafter`` the one of the drafter's.
 
     Attributes:
         target: a cost model's .toml file; or, with a trace, a number format of its latency table or the
             folder of a latency profile.
         drafter: the same for the drafter, where it has a device or a degree of parallelism of its own.
+        graphs: sizes that forwards are padded to; left out for none.
         trace: the trace that number formats and profiles belong to; left out for the one of the verdicts.
         target_name: what the target is called there; left out for the trace's or the file's own target.
     """
@@ -148,104 +148,20 @@ class CostPart(_Part, frozen=True):
     drafter: str | None = None
     trace: str | None = None
     target_name: str | None = None
-
-
-# -- speculation -------------------------------------------------------------------------------------------
-
-
-class OffPolicy(_Kind, tag="off", frozen=True):
-    """Plain decoding: speculation is not there at all."""
-
-
-class FixedPolicy(_Kind, tag="fixed", frozen=True):
-    """Always ``draft_tokens``; 0 is speculation that is on and drafts nothing."""
-
-    draft_tokens: Length
-
-
-class OffAbovePolicy(_Kind, tag="off-above", frozen=True):
-    """``draft_tokens`` until more than ``off_above`` rows decode, then none until at most ``on_at`` do."""
-
-    draft_tokens: Length
-    off_above: Natural
-    on_at: Natural
-
-
-class ByRowsPolicy(_Kind, tag="by-rows", frozen=True):
-    """[fewest rows, most rows, draft tokens] each, as vLLM's num_speculative_tokens_per_batch_size."""
-
-    table: tuple[tuple[Count, Count, Length], ...]
-
-
-class GoodputPolicy(_Kind, tag="goodput", frozen=True):
-    """The length with the most expected tokens a second, by recent acceptance (arXiv 2406.14066)."""
-
-    longest: Length
-    prior: Probability = 0.7
-    prior_drafts: Above = 50.0
-    probe_every: Natural = 64
-
-
-class TraceVerdicts(_Kind, tag="trace", frozen=True):
-    """Replayed from a recorded trace."""
-
-    path: str
-
-
-class AccLenVerdicts(_Kind, tag="acc_len", frozen=True):
-    """Replayed from SpecDecode-Bench's JSONL; ``longest`` drafts were verified when it was made."""
-
-    path: str
-    method: str
-    longest: Annotated[int, Meta(ge=1, le=1024)]
-
-
-class RateVerdicts(_Kind, tag="rates", frozen=True):
-    """``survival[j]``: the probability that the first j + 1 drafts are all accepted."""
-
-    survival: tuple[Probability, ...]
-
-
-class IidVerdicts(_Kind, tag="iid", frozen=True):
-    """Every draft accepted with one ``rate``, given all before it were."""
-
-    rate: Probability
-    longest: Length
-
-
-class MeanVerdicts(_Kind, tag="mean", frozen=True):
-    """Every step accepts the mean that these survivals have."""
-
-    survival: tuple[Probability, ...]
-
-
-class SpeculationPart(_Part, frozen=True):
-    """Who drafts, how much, and what is accepted.
-
-    Attributes:
-        drafter: its name in the cost and in the trace.
-        lookup: whether it is a look-up; a trace of verdicts knows that itself.
-        remembered: how much of the recent acceptance a step leaves, as policies see it.
-    """
-
-    policy: OffPolicy | FixedPolicy | OffAbovePolicy | ByRowsPolicy | GoodputPolicy
-    verdicts: TraceVerdicts | AccLenVerdicts | RateVerdicts | IidVerdicts | MeanVerdicts | None = None
-    drafter: str | None = None
-    lookup: bool | None = None
-    remembered: Annotated[float, Meta(ge=0, lt=1)] = 0.95
+    graphs: GraphsPart | None = None
 
 
 # -- what is asked of a run --------------------------------------------------------------------------------
 
 
-class ObjectivesPart(_Part, frozen=True):
+class ObjectivesPart(Part, frozen=True):
     """Latency objectives of a request; goodput counts those that meet all that are set."""
 
     ttft_seconds: Above | None = None
     tpot_seconds: Above | None = None
 
 
-class WarmUpPart(_Part, frozen=True):
+class WarmUpPart(Part, frozen=True):
     """What figures leave out at the beginning: either an instant, or that of a request's arrival.
 
     Attributes:
@@ -257,7 +173,7 @@ class WarmUpPart(_Part, frozen=True):
     requests: Natural | None = None
 
 
-class Scenario(_Part, frozen=True):
+class Scenario(Part, frozen=True):
     """A whole scenario.
 
     Attributes:

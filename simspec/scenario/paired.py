@@ -20,6 +20,7 @@ from simspec.scenario.build import Built
 from simspec.scenario.config import ClosedLoad
 from simspec.scenario.fitting import Fitted, fit
 from simspec.scenario.run import Ran, run
+from simspec.serving.row_policies import RowPolicy
 from simspec.serving.verdicts import Recorded
 
 # Name of a figure -> where it stands in the figures of a run.
@@ -110,7 +111,7 @@ def assumptions(built: Built) -> tuple[dict[str, Built], Fitted]:
     """A scenario that replays, and the same under each narrower assumption fitted to its record.
 
     Raises:
-        BadInput: when it does not replay, or never drafts.
+        BadInput: when it does not replay, never drafts, or its policy looks at more than such verdicts have.
     """
     speculation = built.serving.speculation
     if speculation is None or not isinstance(speculation.source, Recorded):
@@ -119,7 +120,14 @@ def assumptions(built: Built) -> tuple[dict[str, Built], Fitted]:
             where=built.read.path,
             allowed="speculation.verdicts of kind trace or acc_len, and a policy that is not off",
         )
-    fitted = fit(speculation.source, speculation.policy.longest)
+    policy = speculation.policy
+    if speculation.others or (isinstance(policy, RowPolicy) and policy.weighs_confidence):
+        raise BadInput(
+            "--assumptions replaces the record by verdicts on one drafter, without confidences",
+            where=f"{built.read.path}, [speculation.policy]",
+            hint="take a policy that needs neither",
+        )
+    fitted = fit(speculation.source, policy.longest)
     found = {
         name: replace(built, serving=replace(built.serving, speculation=replace(speculation, source=source)))
         for name, source in fitted.sources(speculation.source).items()

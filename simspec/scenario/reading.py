@@ -14,7 +14,16 @@ import msgspec
 from msgspec import inspect
 
 from simspec.errors import BadInput, unknown_name
-from simspec.scenario.config import LogLengths, LogLoad, OffPolicy, Scenario, TraceVerdicts
+from simspec.scenario.config import LogLengths, LogLoad, Scenario
+from simspec.scenario.speculation import (
+    ExactMarginalPolicy,
+    JointPolicy,
+    LibraSpecPolicy,
+    OffPolicy,
+    SpeculationPart,
+    SwitchingPolicy,
+    TraceVerdicts,
+)
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,9 @@ def _check(value: Any, wanted: inspect.Type, key: str, path: Path) -> None:
     elif isinstance(wanted, inspect.LiteralType) and isinstance(value, str) and value not in wanted.values:
         raise unknown_name(key, value, [str(v) for v in wanted.values], where=path)
     elif isinstance(value, list):
+        item = wanted.item_type if isinstance(wanted, inspect.VarTupleType) else inspect.AnyType()
         for i, inner in enumerate(value):
-            _check(inner, inspect.AnyType(), f"{key}[{i}]", path)
+            _check(inner, item, f"{key}[{i}]", path)
 
 
 def _of_kind(
@@ -108,20 +118,49 @@ def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
         yield "lengths", "missing", "a workload of kind log alone has lengths of its own"
     if isinstance(lengths, LogLengths):
         yield from _length_contradictions(lengths)
-    if speculation is not None and not isinstance(speculation.policy, OffPolicy):
-        if speculation.verdicts is None:
-            yield "speculation.verdicts", "missing", "say what the target accepts, or set policy off"
-        if speculation.drafter is None:
-            yield "speculation.drafter", "missing", "name the drafter, as the cost and the trace call it"
-    known = speculation is not None and isinstance(speculation.verdicts, TraceVerdicts)
-    if speculation is not None and known and speculation.lookup is not None:
-        yield "speculation.lookup", "the trace of the verdicts says that itself", "leave it out"
+    if speculation is not None:
+        yield from _speculation_contradictions(speculation)
     warm_up = scenario.warm_up
     if warm_up.seconds is not None and warm_up.requests is not None:
         yield "warm_up.requests", "seconds is set too", "set one of them"
     until = scenario.until_seconds
     if until is not None and warm_up.seconds is not None and warm_up.seconds >= until:
         yield "warm_up.seconds", f"{warm_up.seconds} leaves nothing before until_seconds, {until}", ""
+
+
+def _speculation_contradictions(told: SpeculationPart) -> Iterator[tuple[str, str, str]]:
+    policy, verdicts = told.policy, told.verdicts
+    if not isinstance(policy, OffPolicy):
+        if verdicts is None:
+            yield "speculation.verdicts", "missing", "say what the target accepts, or set policy off"
+        if told.drafter is None:
+            yield "speculation.drafter", "missing", "name the drafter, as the cost and the trace call it"
+    traced = isinstance(verdicts, TraceVerdicts)
+    if traced and told.lookup is not None:
+        yield "speculation.lookup", "the trace of the verdicts says that itself", "leave it out"
+    weighs = isinstance(policy, ExactMarginalPolicy | LibraSpecPolicy | JointPolicy)
+    if weighs and verdicts is not None and not traced:
+        yield (
+            "speculation.policy",
+            "this kind weighs the drafter's confidences, and these verdicts have none",
+            "take verdicts of kind trace, or a policy that does not look at confidences",
+        )
+    if isinstance(policy, SwitchingPolicy) != bool(told.others) and not isinstance(policy, OffPolicy):
+        yield (
+            "speculation.others",
+            "means nothing for this policy" if told.others else "missing",
+            "kind switching, and no other, chooses among several drafters",
+        )
+    for i, other in enumerate(told.others):
+        own = other.verdicts or verdicts
+        if other.verdicts is None and not traced:
+            yield f"speculation.others[{i}].verdicts", "missing", "only a trace knows several drafters"
+        if isinstance(own, TraceVerdicts) and other.lookup is not None:
+            yield (
+                f"speculation.others[{i}].lookup",
+                "the trace of the verdicts says that itself",
+                "leave it out",
+            )
 
 
 def _length_contradictions(lengths: LogLengths) -> Iterator[tuple[str, str, str]]:

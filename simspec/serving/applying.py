@@ -31,9 +31,10 @@ def _decode(
 ) -> tuple[int, int, list[int]]:
     batch = scheduler.batch
     if plan.drafted and verdicts is not None:
-        emitted = batch.advance(verdicts.accepted(batch.drafted_now))
+        emitted = batch.advance(verdicts.accepted(batch.submitted_now))
         accepted = batch.accepted_sum
-        scheduler.learn(accepted)
+        if scheduler.drafting is not None:
+            scheduler.drafting.learn(accepted)
     else:
         emitted = batch.decoding
         accepted = 0

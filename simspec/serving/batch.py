@@ -14,42 +14,54 @@ from simspec.serving.request import Ticket
 Ints = NDArray[np.int64]
 
 _FAR = 1 << 40
-_EMPTY = np.array([0, 0, 0, 0, 0, 0, _FAR])
 
 
 class Batch:
     """C slots and who is in them. Arrays have shape (C,) and are views of one table.
+
+    With several drafters none reads a prompt beside the target: each reads what it has missed, the prompt
+    too, before it drafts.
 
     Attributes:
         tickets: who holds each slot.
         prefilling: slots whose prompt is being read, with the tokens still to read; in order of admission.
         reach: context plus the lookahead that is reserved.
         context: tokens of text, the prompt included.
-        lag: of these, tokens that the drafter has not read.
+        lag: of these, tokens that the drafter in use has not read; ``lags``: of each drafter, (M, C).
         passes, drafted, accepted: sums over a request's steps in this slot and before it.
         room: tokens still to come, less one: what may be drafted at most. Below 0, it is finished; where
             nobody decodes it is out of reach.
         step: this step's (1 for a row that decodes, its drafted tokens, its accepted drafts), (3, C).
+        submitted_now: of the drafted tokens, those that the target is given.
         rows, context_tokens: rows that decode, and the sum of their context.
         accepted_sum: accepted drafts over all rows in the last step that drafted.
         shortest: no row has less room than this.
     """
 
-    def __init__(self, slots: int, lookahead: int):
-        self.slots, self.lookahead = slots, lookahead
+    def __init__(self, slots: int, lookahead: int, drafters: int = 1):
+        self.slots, self.lookahead, self.several = slots, lookahead, drafters > 1
         self.tickets: list[Ticket | None] = [None] * slots
         self.vacant = list(range(slots))[::-1]
         self.prefilling: dict[int, int] = {}
-        self.table = np.zeros((7, slots), np.int64)
-        self.reach, self.context, self.lag, self.passes, self.drafted, self.accepted, self.room = self.table
+        self.table = np.zeros((6 + drafters, slots), np.int64)
+        self.reach: Ints = self.table[0]
+        self.context: Ints = self.table[1]
+        self.lags: Ints = self.table[2:-4]
+        self.lag = self.lags[0]
+        self.passes, self.drafted, self.accepted, self.room = self.table[-4:]
         self.step = np.zeros((3, slots), np.int64)
         self.decoding, self.drafted_now, self.accepted_now = self.step
+        # The same array, unless rows choose for themselves.
+        self.submitted_now, self._submitted = self.drafted_now, np.zeros(slots, np.int64)
         self.room[:] = _FAR
         self.rows = self.context_tokens = self.accepted_sum = 0
         self.shortest = _FAR
         self._seen = self._drafts = 0
-        self._emitted = np.zeros(slots, np.int64)
-        self._places, self._all, self._sums = self.table[:2], self.table[:4], self.table[3:6]
+        self._emitted, self._ones = np.zeros(slots, np.int64), np.ones(slots, np.int64)
+        self._some = np.zeros(slots, np.int64)
+        self._empty = np.zeros(6 + drafters, np.int64)
+        self._empty[-1] = _FAR
+        self._places, self._all, self._sums = self.table[:2], self.table[:-3], self.table[-4:-1]
 
     @property
     def occupied(self) -> int:
@@ -75,19 +87,21 @@ class Batch:
         self.prefilling[slot] -= tokens
         return not self.prefilling[slot]
 
-    def begin(self, slot: int, lag: int = 1) -> None:
+    def begin(self, slot: int, lags: tuple[int, ...] = ()) -> None:
         """All of its text but for the last token is read: from now on it decodes.
 
-        Of that text, the drafter has not read the last ``lag`` tokens.
+        Of that text, each drafter has not read the last ``lags`` tokens. Left out: it has just been read.
         """
         ticket = self.ticket(slot)
         del self.prefilling[slot]
         context = ticket.request.prompt_tokens + ticket.produced
         room = ticket.request.output_tokens - ticket.produced - 1
+        if not lags:
+            lags = (context,) * len(self.lags) if self.several else (1,)
         self.table[:, slot] = (
             context + self.lookahead,
             context,
-            lag,
+            *lags,
             ticket.passes,
             ticket.drafted,
             ticket.accepted,
@@ -104,11 +118,13 @@ class Batch:
         self.tickets[slot] = None
         self.vacant.append(slot)
         if self.prefilling.pop(slot, None) is None:
-            _, context, ticket.lag, *sums, room = self.table[:, slot].tolist()
-            ticket.passes, ticket.drafted, ticket.accepted = sums
+            _, context, *lags, ticket.passes, ticket.drafted, ticket.accepted, room = self.table[
+                :, slot
+            ].tolist()
+            ticket.lags = tuple(lags)
             ticket.produced = ticket.request.output_tokens - 1 - room
-            self.table[:, slot] = _EMPTY
-            self.step[:, slot] = 0
+            self.table[:, slot] = self._empty
+            self.step[:, slot] = self._submitted[slot] = 0
             self.rows -= 1
             self.context_tokens -= context
         return ticket
@@ -123,26 +139,52 @@ class Batch:
         np.minimum(available, self.room, out=self.drafted_now)
         np.minimum(self.drafted_now, length, out=self.drafted_now)
         self.drafted_now *= self.decoding
+        self.submitted_now = self.drafted_now
         self._drafts = int(np.add.reduce(self.drafted_now))
         return self._drafts
+
+    def draft_each(self, drafted: Ints, submitted: Ints, available: Ints) -> tuple[int, int]:
+        """The same with a length for each row, of which it submits a part; returns both sums.
+
+        Raises:
+            ValueError: for a length below 0.
+        """
+        now, given = self.drafted_now, self._submitted
+        np.minimum(available, self.room, out=now)
+        np.minimum(now, drafted, out=now)
+        now *= self.decoding
+        np.minimum(now, submitted, out=given)
+        if np.minimum.reduce(given) < 0:
+            raise ValueError(f"lengths below 0: {drafted.tolist()}, {submitted.tolist()} submitted")
+        self.submitted_now = given
+        self._drafts = int(np.add.reduce(now))
+        return self._drafts, int(np.add.reduce(given))
+
+    def use(self, drafter: int) -> None:
+        """From now on this drafter drafts."""
+        self.lag = self.lags[drafter]
 
     def draft_nothing(self) -> None:
         """No row drafts."""
         if self._drafts:
             self.step[1:] = 0
             self._drafts = 0
+            self.submitted_now = self.drafted_now
 
     def advance(self, accepted: Ints) -> Ints:
         """Every row emits its accepted drafts and one token; returns emitted tokens, (C,), until the next."""
         emitted, drafted = self._emitted, self.drafted_now
         self.accepted_now[:] = accepted
         np.add(accepted, self.decoding, out=emitted)
-        # The drafter has not read the token after the accepted drafts, nor the last draft if that was among
-        # them. A row that drafted nothing falls one further behind.
-        idle = drafted == 0
-        self.lag *= idle
-        self.lag += self.decoding
-        self.lag += (accepted == drafted) > idle
+        lag, ones, some = self.lag, self._ones, self._some
+        if self.several:  # the other drafters fall behind by all of it
+            self.lags += emitted
+            lag -= emitted
+        # The drafter has not read its last draft, unless that was refused, nor the token after the accepted
+        # drafts. A row that drafted nothing falls one further behind.
+        np.copyto(lag, ones, where=drafted > 0)
+        lag += self.decoding
+        lag -= np.minimum(np.subtract(drafted, accepted, out=some), ones, out=some)
         self._places += emitted
         self._sums += self.step
         self.room -= emitted

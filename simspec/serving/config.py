@@ -6,27 +6,52 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from simspec.errors import BadInput
+from simspec.serving.candidates import Candidate, Several
 from simspec.serving.clock import nanoseconds
 from simspec.serving.kvcache import Memory
 from simspec.serving.policies import Policy
 from simspec.serving.pricing import Costs
-from simspec.serving.verdicts import Source
+from simspec.serving.row_policies import RowPolicy
+from simspec.serving.switching import Switching
+from simspec.serving.verdicts import Source, Verdicts
 
 
 @dataclass(frozen=True)
 class Speculation:
     """Speculation is on: who says how long drafts are, and what the target accepts.
 
-    ``remembered`` is how much of the recent acceptance a step leaves, as policies see it.
+    Attributes:
+        remembered: how much of the recent acceptance a step leaves, as policies see it.
+        others: drafters beside the one that is named in the costs, for a policy that chooses among them.
     """
 
-    policy: Policy
+    policy: Policy | RowPolicy | Switching
     source: Source
     remembered: float = 0.95
+    others: tuple[Candidate, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.remembered < 1:
             raise BadInput(f"remembered is {self.remembered}", allowed="0 up to, not including, 1")
+        if isinstance(self.policy, Switching) != bool(self.others):
+            raise BadInput(
+                f"{type(self.policy).__name__} and {1 + len(self.others)} drafters",
+                allowed="several drafters with a policy that chooses among them, one with any other",
+            )
+        if isinstance(self.policy, RowPolicy) and self.policy.weighs_confidence and self.source.unconfident:
+            raise BadInput(
+                f"{self.policy} weighs the drafter's confidences: {self.source.unconfident} has none",
+                hint="replay a recorded trace, or take a policy that does not look at them",
+            )
+
+    @property
+    def drafters(self) -> int:
+        return 1 + len(self.others)
+
+    def open(self, slots: int, seed: int) -> Verdicts:
+        """Run state of the verdicts on all drafters."""
+        found = [source.open(slots, seed) for source in (self.source, *(o.source for o in self.others))]
+        return Several(found) if self.others else found[0]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from simpy import Environment
 from simpy.events import Event
 
 from simspec.serving.applying import apply
+from simspec.serving.candidates import Several
 from simspec.serving.clock import Pause, Signal, Stage, nanoseconds
 from simspec.serving.config import Serving
 from simspec.serving.recorder import Recorder
@@ -36,10 +37,13 @@ class Engine:
     ):
         self.env, self.serving, self.recorder, self.until = env, serving, recorder, until
         speculation = serving.speculation
-        self.verdicts = None if speculation is None else speculation.source.open(serving.slots, seed)
+        self.verdicts = verdicts = None if speculation is None else speculation.open(serving.slots, seed)
         self.cost = StepCost(serving)
-        available = None if self.verdicts is None else self.verdicts.available
-        self.scheduler = Scheduler(serving, available, self.cost)
+        if verdicts is None:
+            self.scheduler = Scheduler(serving, None, self.cost)
+        else:
+            use = verdicts.use if isinstance(verdicts, Several) else None
+            self.scheduler = Scheduler(serving, verdicts.available, self.cost, verdicts.blocks, use)
         patience = serving.patience_seconds
         self.patience_ns = None if patience is None else nanoseconds(patience)
         self.steps = 0
@@ -68,13 +72,14 @@ class Engine:
                 done = apply(scheduler, self.verdicts, plan, recorder, self.steps, now + price.total_ns)
                 recorder.add_step(self.steps, now, price, plan, done)
                 self.steps += 1
-                self._end(done.finished)
+                if done.finished:
+                    self._end(done.finished)
             if self._answered:  # clients who have their answer may send the next request right now
                 self._answered = False
                 yield Pause(self.env, 0, Stage.PLAN)
 
     def _stride(self, plan: Plan, price: Price, now: int) -> Stride | None:
-        if not self.serving.stride or self.recorder.emissions:
+        if plan.length or plan.chunks or not self.serving.stride or self.recorder.emissions:
             return None
         return stride(self.scheduler, self.cost, plan, price, now, self.env.peek(), self.until)
 

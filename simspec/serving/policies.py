@@ -1,7 +1,8 @@
-"""How many tokens to draft in a step: asked of a policy before every step that decodes.
+"""How many tokens to draft in a step, one length for all rows: asked before every step that decodes.
 
-A policy is its frozen parameters; its state is one number, passed in and out. It sees a
-:class:`View`, which holds nothing of what the verdict of the coming step will be.
+A policy is its frozen parameters; its state is one number, passed in and out. It sees a :class:`View`,
+which holds nothing of what the verdict of the coming step will be. Lengths that differ between rows are in
+:mod:`simspec.serving.row_policies`, choices among drafters in :mod:`simspec.serving.switching`.
 """
 
 from __future__ import annotations
@@ -133,6 +134,42 @@ class ByRows:
     def length(self, view: View, state: int) -> tuple[int, int]:
         for low, high, length in self.table:
             if low <= view.rows <= high:
+                return length, state
+        return 0, state
+
+
+@dataclass(frozen=True)
+class ByRowsAndContext:
+    """A table of (fewest rows, most rows, fewest context, most context, draft tokens).
+
+    Context is the mean over the rows that decode of their tokens of text, rounded down. What no entry
+    covers drafts nothing.
+    """
+
+    table: tuple[tuple[int, int, int, int, int], ...]
+    rows_only: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for i, entry in enumerate(self.table):
+            least, most, low, high, length = entry
+            _length(length)
+            if not (1 <= least <= most and 0 <= low <= high):
+                raise BadInput(f"entry {list(entry)}", allowed="fewest to most, rows from 1")
+            for other in self.table[:i]:
+                if least <= other[1] and other[0] <= most and low <= other[3] and other[2] <= high:
+                    raise BadInput(f"entries {list(other)} and {list(entry)} overlap")
+
+    @property
+    def longest(self) -> int:
+        return max((entry[-1] for entry in self.table), default=0)
+
+    def begin(self) -> int:
+        return 0
+
+    def length(self, view: View, state: int) -> tuple[int, int]:
+        context = view.context_tokens // view.rows
+        for least, most, low, high, length in self.table:
+            if least <= view.rows <= most and low <= context <= high:
                 return length, state
         return 0, state
 

@@ -8,24 +8,23 @@ shape and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simspec.cost.models import AffineCost, CostModel
 from simspec.cost.shape import StepShape
-from simspec.errors import BadInput, unknown_name
+from simspec.errors import unknown_name
+from simspec.serving.candidates import Candidate
 from simspec.serving.clock import nanoseconds
+from simspec.serving.graphs import Graphs, Price, PriceMany
 
 Ints = NDArray[np.int64]
 
 REMEMBERED = 1 << 16
-
-
-# Nanoseconds of one forward, from what a StepShape holds: rows, width, tokens, context, context tokens.
-Price = Callable[[int, int, int, int, int], int]
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,12 @@ class Costs:
     Attributes:
         cost: prices the target, and the drafter too unless ``drafter_cost`` does.
         target, drafter: their names there; no drafter, no speculation.
-        drafter_cost: prices the drafter: its own device, or its own degree of tensor parallelism.
+        drafter_cost: prices the drafter. Tensor parallelism is part of a cost model: the target's at its
+            degree is ``cost``, the drafter's at its own, or on its own device, is this.
         lookup: whether the drafter is a look-up, asked once a step, without cache or forwards.
         overhead_seconds: fixed time of a step; None for the cost model's own.
         idle_seconds: what a step that decodes takes longer when speculation is on and nothing is drafted.
+        graphs: sizes that forwards of either model are padded to; look-ups are no forwards. None for none.
     """
 
     cost: CostModel
@@ -48,6 +49,7 @@ class Costs:
     lookup: bool = False
     overhead_seconds: float | None = None
     idle_seconds: float = 0.0
+    graphs: Graphs | None = None
 
     def __post_init__(self) -> None:
         if self.target not in self.cost.models:
@@ -59,31 +61,46 @@ class Costs:
             nanoseconds(getattr(self, name) or 0.0, name)
 
 
-class Pricer:
-    """Prices forwards of the target and the drafter."""
+class Drafter(NamedTuple):
+    """What a drafter's forwards cost, and whether it is a look-up."""
 
-    def __init__(self, costs: Costs):
+    price_ns: Price
+    lookup: bool
+
+
+class Pricer:
+    """Prices forwards of the target and of every drafter.
+
+    Attributes:
+        padded: whether anybody looks at the widest or the longest row. Of packed rows only sums matter.
+        target_many_ns: as ``target_ns``, for a shape of arrays.
+    """
+
+    def __init__(self, costs: Costs, others: Sequence[Candidate] = ()):
         self.costs = costs
         own = costs.overhead_seconds
         self.overhead_ns = nanoseconds(costs.cost.step_overhead_seconds if own is None else own)
         self.idle_ns = nanoseconds(costs.idle_seconds)
         self.target_ns: Price = _price(costs.cost, costs.target)
-        self.drafter_ns: Price = _none
+        self.target_many_ns: PriceMany = _price_many(costs.cost, costs.target)
+        graphs = costs.graphs
+        if graphs is not None:
+            self.target_ns = graphs.priced(self.target_ns)
+            self.target_many_ns = graphs.priced_many(self.target_many_ns)
+        named = [(c.drafter, c.cost, c.lookup) for c in others]
         if costs.drafter is not None:
-            self.drafter_ns = _price(costs.drafter_cost or costs.cost, costs.drafter)
-        drafting = costs.drafter_cost or costs.cost
-        # Rows that lie packed: only sums matter, and nobody need look for the widest or the longest.
-        self.padded = not (isinstance(costs.cost, AffineCost) and isinstance(drafting, AffineCost))
-        self._target_many = _price_many(costs.cost, costs.target)
+            named.insert(0, (costs.drafter, costs.drafter_cost or costs.cost, costs.lookup))
+        self.drafters: list[Drafter] = []
+        for name, cost, lookup in named:
+            price = _price(cost, name)
+            self.drafters.append(Drafter(graphs.priced(price) if graphs and not lookup else price, lookup))
+        packed = all(isinstance(cost, AffineCost) for cost in (costs.cost, *(cost for _, cost, _ in named)))
+        self.padded = not packed or (graphs is not None and bool(graphs.rows))
 
     def decoding_ns(self, rows: int, context: Ints, context_tokens: Ints) -> Ints:
         """Target forwards one token wide: ``context`` and ``context_tokens`` have shape (m,)."""
         same = np.full(len(context), rows)
-        return self._target_many(StepShape(same, np.ones_like(same), same, context, context_tokens))
-
-
-def _none(rows: int, width: int, tokens: int, context: int, context_tokens: int) -> int:
-    raise BadInput("there is no drafter to price")
+        return self.target_many_ns(StepShape(same, np.ones_like(same), same, context, context_tokens))
 
 
 def _price(cost: CostModel, model: str) -> Price:
@@ -110,7 +127,7 @@ def _price(cost: CostModel, model: str) -> Price:
     return remembered
 
 
-def _price_many(cost: CostModel, model: str) -> Callable[[StepShape], Ints]:
+def _price_many(cost: CostModel, model: str) -> PriceMany:
     def priced(shape: StepShape) -> Ints:
         found: Ints = (cost.forward_seconds(model, shape) * 1e9 + 0.5).astype(np.int64)
         return found

@@ -37,7 +37,7 @@ class Ticket:
         drafted, accepted, passes: drafted tokens, accepted drafts, and decoding passes of the target,
             over all places it has held.
         admission: sequence number of its last admission.
-        lag: tokens that the drafter had not read when it lost its place.
+        lags: tokens that each drafter had not read when it lost its place.
         swapped: whether its blocks are on the host.
         done: fired when it has ended, where somebody waits for that.
     """
@@ -50,7 +50,7 @@ class Ticket:
         "done",
         "drafted",
         "first_token_at",
-        "lag",
+        "lags",
         "passes",
         "preemptions",
         "produced",
@@ -63,5 +63,6 @@ class Ticket:
         self.done = done
         self.arrived_at = arrived_at
         self.admitted_at = self.first_token_at = self.admission = NEVER
-        self.lag, self.swapped = 0, False
+        self.swapped = False
+        self.lags: tuple[int, ...] = ()
         self.produced = self.drafted = self.accepted = self.passes = self.preemptions = 0

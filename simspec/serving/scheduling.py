@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from simspec.serving.batch import Batch
 from simspec.serving.config import Serving
+from simspec.serving.drafting import Drafting
 from simspec.serving.kvcache import Pool
-from simspec.serving.policies import View
 from simspec.serving.request import NEVER, Ticket
 from simspec.serving.step import Chunk, Plan
 from simspec.serving.stepcost import StepCost
+from simspec.serving.verdicts import Blocks
 
 Ints = NDArray[np.int64]
 
@@ -24,22 +25,31 @@ class Scheduler:
 
     Attributes:
         queue: who waits, the next to be admitted first.
-        batch, pools: rows and blocks; the target's pool first, then the drafter's if it is charged.
+        batch, pools: rows and blocks; the target's pool first, then the drafters' if they are charged.
+        drafting: None for plain decoding.
     """
 
-    def __init__(self, serving: Serving, available: Callable[[], Ints] | None, cost: StepCost):
-        """``available``: how many tokens could be drafted in each slot; of verdicts there is nothing here."""
-        self.serving, self.available, self.cost = serving, available, cost
-        self.batch = Batch(serving.slots, serving.lookahead)
+    def __init__(
+        self,
+        serving: Serving,
+        available: Callable[[], Ints] | None,
+        cost: StepCost,
+        blocks: Callable[[], Blocks] | None = None,
+        use: Callable[[int], None] | None = None,
+    ):
+        """What drafts there could be is asked of the last arguments, see :class:`Drafting`."""
+        self.serving, self.cost = serving, cost
         memory, speculation = serving.memory, serving.speculation
+        self.batch = Batch(
+            serving.slots, serving.lookahead, 1 if speculation is None else speculation.drafters
+        )
+        self.drafting: Drafting | None = None
+        if speculation is not None and available is not None:
+            self.drafting = Drafting(speculation, self.batch, cost, available, blocks, use)
         self.pools = [Pool(serving.slots, memory.target_blocks, memory.block_tokens)]
         if speculation is not None and memory.drafter_blocks is not None:
             self.pools.append(Pool(serving.slots, memory.drafter_blocks, memory.block_tokens))
         self.queue: deque[Ticket] = deque()
-        self.policy = None if speculation is None else speculation.policy
-        self.policy_state = 0 if self.policy is None else self.policy.begin()
-        self.remembered = 0.0 if speculation is None else speculation.remembered
-        self._accepted = self._tried = 0.0
         self._counted = False
         self._moved = 0
         self._reserved = memory.lookahead == "reserved"
@@ -84,7 +94,7 @@ class Scheduler:
                 ticket.admitted_at = now
             if ticket.swapped:
                 self._move(ticket)
-                batch.begin(slot, ticket.lag)
+                batch.begin(slot, ticket.lags)
                 resumed.append(slot)
         return resumed
 
@@ -92,28 +102,30 @@ class Scheduler:
         """Empty a slot and free its blocks; whoever was in it."""
         for pool in self.pools:
             pool.release(slot)
+        if self.drafting is not None:
+            self.drafting.leave(slot)
         return self.batch.leave(slot)
 
     # -- the step -----------------------------------------------------------------------------------------
 
     def plan(self) -> Plan:
         """What the coming step does; rows that find no block are preempted, the last admitted first."""
-        batch, serving = self.batch, self.serving
-        rows = length = drafted = preempted = 0
+        batch, serving, drafting = self.batch, self.serving, self.drafting
+        rows = length = drafted = submitted = preempted = 0
         if batch.rows and (serving.mixed or not batch.prefilling):
-            length = self._length()
-            if length and self.available is not None:
-                drafted = batch.draft(length, self.available())
-            else:
-                batch.draft_nothing()
+            if drafting is not None:
+                length = drafting.settle(len(self.queue), self.pools[0].free)
             if self._lacks_blocks():
                 preempted = self._preempt()
-                drafted = int(batch.drafted_now.sum())
+                if drafting is not None:
+                    drafting.count()
+            if drafting is not None:
+                drafted, submitted = drafting.drafted, drafting.submitted
             for pool in self.pools:
                 pool.grow()
             rows = batch.rows
         self._counted = False
-        chunks = self._chunks(serving.token_budget - rows - drafted) if batch.prefilling else []
+        chunks = self._chunks(serving.token_budget - rows - submitted) if batch.prefilling else []
         if not rows and not chunks:
             raise ValueError(f"{len(self.queue)} requests wait and there is nothing to do: blocks were lost")
         blocks = (self.pools[0].used, self.pools[1].used if len(self.pools) > 1 else 0)
@@ -122,31 +134,15 @@ class Scheduler:
             rows,
             length,
             drafted,
+            submitted,
             chunks,
             preempted,
             len(self.queue),
             batch.context_tokens if rows else 0,
             blocks,
             moved,
+            0 if drafting is None else drafting.drafter,
         )
-
-    def _length(self) -> int:
-        if self.policy is None:
-            return 0
-        batch = self.batch
-        view = View(
-            batch.rows,
-            len(self.queue),
-            batch.context_tokens,
-            self.pools[0].free,
-            self._accepted,
-            self._tried,
-            lambda longest: self.cost.seconds(batch, longest),
-        )
-        length, self.policy_state = self.policy.length(view, self.policy_state)
-        if not 0 <= length <= self.policy.longest:
-            raise ValueError(f"{self.policy} answered {length}")
-        return length
 
     def _lacks_blocks(self) -> bool:
         if self._counted:
@@ -191,12 +187,6 @@ class Scheduler:
         return chunks
 
     # -- after it -----------------------------------------------------------------------------------------
-
-    def learn(self, accepted: int) -> None:
-        """Move the recent acceptance by what this step's drafts were worth."""
-        refused = int(np.count_nonzero(self.batch.accepted_now < self.batch.drafted_now))
-        self._accepted = self._accepted * self.remembered + accepted
-        self._tried = self._tried * self.remembered + accepted + refused
 
     def can_hold(self, steps: int) -> bool:
         """Whether there are blocks for ``steps`` more steps in which every row emits one token."""

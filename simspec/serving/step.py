@@ -18,25 +18,29 @@ class Plan(NamedTuple):
 
     Attributes:
         rows: requests that decode.
-        length: draft length that the policy asked for.
+        length: draft length that the policy asked for; of those of rows, the greatest.
         drafted: tokens that they draft in all; each row's own are in the batch.
+        submitted: of these, tokens that the target is given.
         chunks: prompts to read.
         preempted: requests that lost their place when this was planned.
         queued: requests that wait.
         context_tokens: tokens of text over the rows that decode.
         blocks: KV blocks in use, of the target and of the drafter.
         moved: KV blocks to move to the host or back.
+        drafter: who drafts, of several.
     """
 
     rows: int
     length: int
     drafted: int
+    submitted: int
     chunks: list[Chunk]
     preempted: int
     queued: int
     context_tokens: int
     blocks: tuple[int, int]
     moved: int
+    drafter: int = 0
 
 
 class Price(NamedTuple):

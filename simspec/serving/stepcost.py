@@ -4,6 +4,10 @@ Conventions of :mod:`simspec.replay.lockstep`: every forward of a step is priced
 step begins with; a drafter's first forward reads the text that it has not read, so it is two wide after
 a full acceptance and wider after steps that drafted nothing; a look-up is asked once a step. With
 speculation on, a drafter that is not a look-up reads every prompt when the target does.
+
+Where several drafters are there to choose among, none reads prompts beside the target. The one that drafts
+first catches up: rows of which it has missed more than a full acceptance leaves are read by a forward of
+their own, all but the last token, at the context that it had read.
 """
 
 from __future__ import annotations
@@ -11,89 +15,143 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from simspec.cost.shape import StepShape
 from simspec.serving.batch import Batch
 from simspec.serving.clock import nanoseconds
 from simspec.serving.config import Serving
-from simspec.serving.pricing import Pricer
+from simspec.serving.pricing import Drafter, Pricer
 from simspec.serving.step import Chunk, Plan, Price
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# A full acceptance leaves a drafter two tokens to read: its last draft, and the target's token after it.
+KEEPS_UP = 2
 
 
 class StepCost:
     """Prices plans. Holds nothing but buffers and prices already asked for."""
 
     def __init__(self, serving: Serving):
-        self.costs, self.speculating = serving.costs, serving.speculation is not None
-        self.pricer = Pricer(serving.costs)
+        speculation = serving.speculation
+        self.speculating = speculation is not None
+        self.pricer = Pricer(serving.costs, () if speculation is None else speculation.others)
         self.swap_ns = nanoseconds(serving.memory.block_swap_seconds)
         self._lengths = np.arange(1, serving.lookahead + 1)[:, None]
         self._drafts = np.zeros((serving.lookahead, serving.slots))
         self._weights = np.ones((3, serving.slots))
+        # Whether a look-up has to be made before anybody knows how much is drafted.
+        self._always = speculation is not None and getattr(speculation.policy, "weighs_confidence", False)
 
     def price(self, plan: Plan, batch: Batch) -> Price:
         """What the planned step costs.
 
         A forward over rows that decode and prompts at once is priced as one; ``prefill_ns`` is what it
-        takes longer for the prompts.
+        takes longer for the prompts. (It may take less where it leaves a graph that was mostly padding, or
+        by the noise of a measured table; all of it is then ``verify_ns``.)
         """
         pricer, rows = self.pricer, plan.rows
         draft = verify = prefill = 0
         overhead = pricer.overhead_ns
         width = tokens = longest = 0
         if rows:
-            width, tokens, longest = 1, rows + plan.drafted, self.longest(batch)
-            if plan.length and (plan.drafted or self.costs.lookup):
+            width, tokens, longest = 1, rows + plan.submitted, self.longest(batch)
+            if self.speculating:
                 draft = self._drafting(plan, batch, longest)
-                width += int(np.maximum.reduce(batch.drafted_now)) if pricer.padded else 0
-            if self.speculating and not plan.drafted:
-                overhead += pricer.idle_ns
+                overhead += 0 if plan.drafted else pricer.idle_ns
+            if pricer.padded and plan.submitted:
+                width += int(np.maximum.reduce(batch.submitted_now))
             verify = pricer.target_ns(rows, width, tokens, longest, plan.context_tokens)
         if plan.chunks:
             more, most, new, far, read = _sums(plan.chunks)
             together = rows + more, max(width, most), tokens + new, max(longest, far)
-            prefill = pricer.target_ns(*together, plan.context_tokens + read) - verify
-            if self.speculating and not self.costs.lookup:
-                draft += pricer.drafter_ns(more, most, new, far, read)
+            whole = pricer.target_ns(*together, plan.context_tokens + read)
+            verify = min(verify, whole)
+            prefill = whole - verify
+            if self.speculating and not batch.several and not pricer.drafters[0].lookup:
+                draft += pricer.drafters[0].price_ns(more, most, new, far, read)
         return Price(draft, verify, prefill, plan.moved * self.swap_ns, overhead)
 
     def longest(self, batch: Batch) -> int:
         """Context of the longest row, where a cost looks at that."""
         return int(np.maximum.reduce(batch.context)) if self.pricer.padded else 0
 
-    def seconds(self, batch: Batch, longest: int) -> list[float]:
-        """A step of the batch at draft lengths 0..longest, as policies weigh it: rows alike, none behind."""
+    # -- as policies weigh it: rows alike, none behind ----------------------------------------------------
+
+    def seconds(self, batch: Batch, longest: int, drafter: int = 0) -> list[float]:
+        """A step of the batch at draft lengths 0..longest."""
         pricer, rows, tokens = self.pricer, batch.rows, batch.context_tokens
-        context, lookup = self.longest(batch), self.costs.lookup
-        target, drafter, spent = pricer.target_ns, pricer.drafter_ns, pricer.overhead_ns
-        forward = 0 if lookup or not longest else drafter(rows, 1, rows, context, tokens)
+        context, target, spent = self.longest(batch), pricer.target_ns, pricer.overhead_ns
+        price_ns, lookup = pricer.drafters[drafter]
+        forward = 0 if lookup or not longest else price_ns(rows, 1, rows, context, tokens)
         found = [(spent + pricer.idle_ns + target(rows, 1, rows, context, tokens)) * 1e-9]
         for n in range(1, longest + 1):
-            drafting = drafter(rows, n, rows * n, context, tokens) if lookup else n * forward
+            drafting = price_ns(rows, n, rows * n, context, tokens) if lookup else n * forward
             verifying = target(rows, n + 1, rows * (n + 1), context, tokens)
             found.append((spent + drafting + verifying) * 1e-9)
         return found
 
+    def verifying_seconds(self, batch: Batch, drafted: int, widest: Ints, total: Ints) -> Floats:
+        """A step in which every row drafts ``drafted``, by how many drafts are submitted, (m,).
+
+        Args:
+            widest: by the row that submits most, (m,).
+            total: by all rows, (m,).
+        """
+        rows, tokens, context = batch.rows, batch.context_tokens, self.longest(batch)
+        price_ns, lookup = self.pricer.drafters[0]
+        width = drafted if lookup else 1
+        drafting = price_ns(rows, width, rows * width, context, tokens) * (1 if lookup else drafted)
+        same = np.full(len(total), rows)
+        shape = StepShape(same, widest + 1, total + rows, np.full_like(same, context), same * 0 + tokens)
+        spent = self.pricer.overhead_ns + drafting
+        return np.asarray((self.pricer.target_many_ns(shape) + spent) * 1e-9)
+
+    def catch_up_ns(self, lag: Ints, batch: Batch, drafter: int) -> int:
+        """What a drafter takes to read what it has missed of rows, ``lag`` tokens each, all but the last."""
+        price_ns, lookup = self.pricer.drafters[drafter]
+        behind = np.flatnonzero(lag > KEEPS_UP)
+        if lookup or not len(behind):
+            return 0
+        missed = lag[behind] - 1
+        read = batch.context[behind] - lag[behind]
+        shape = (len(behind), missed.max(), missed.sum(), read.max(), read.sum())
+        return price_ns(*map(int, shape))
+
+    # -- as it is -----------------------------------------------------------------------------------------
+
     def _drafting(self, plan: Plan, batch: Batch, longest: int) -> int:
-        pricer, length, drafted = self.pricer, plan.length, batch.drafted_now
-        if self.costs.lookup:
+        drafter, drafted = self.pricer.drafters[plan.drafter], batch.drafted_now
+        if drafter.lookup:
+            if not plan.length and not self._always:
+                return 0
             asked = np.maximum(drafted, batch.decoding)
-            width = int(np.maximum.reduce(asked)) if pricer.padded else 1
-            return pricer.drafter_ns(
-                plan.rows, width, int(np.add.reduce(asked)), longest, plan.context_tokens
-            )
+            width = int(np.maximum.reduce(asked)) if self.pricer.padded else 1
+            total = int(np.add.reduce(asked))
+            return drafter.price_ns(plan.rows, width, total, longest, plan.context_tokens)
+        if not plan.drafted:
+            return 0
+        if not batch.several:
+            return self._forwards(drafter, plan.length, batch, batch.lag)
+        lag = batch.lag * (drafted > 0)
+        late = self.catch_up_ns(lag, batch, plan.drafter)
+        return late + self._forwards(drafter, plan.length, batch, np.where(lag > KEEPS_UP, 1, lag))
+
+    def _forwards(self, drafter: Drafter, length: int, batch: Batch, lag: Ints) -> int:
+        """The drafter's forwards, one for each place in the block."""
+        padded, drafted, price_ns = self.pricer.padded, batch.drafted_now, drafter.price_ns
         # A row for each forward: which slots are in it. Sums of whole numbers are exact in float64.
         inside = np.greater_equal(drafted, self._lengths[:length], out=self._drafts[:length])
-        self._weights[1], self._weights[2] = batch.context, batch.lag
+        self._weights[1], self._weights[2] = batch.context, lag
         sums = (inside @ self._weights.T).tolist()
-        contexts = (inside * batch.context).max(axis=1).tolist() if pricer.padded else [0] * length
-        width = int((inside[0] * batch.lag).max()) if pricer.padded else 1
+        contexts = (inside * batch.context).max(axis=1).tolist() if padded else [0] * length
+        width = int((inside[0] * lag).max()) if padded else 1
         spent = 0
-        for j, (rows, context_tokens, lag) in enumerate(sums):
+        for j, (rows, context_tokens, behind) in enumerate(sums):
             if not rows:
                 break
-            new = rows if j else lag
-            spent += pricer.drafter_ns(int(rows), width, int(new), int(contexts[j]), int(context_tokens))
+            new = rows if j else behind
+            spent += price_ns(int(rows), width, int(new), int(contexts[j]), int(context_tokens))
             width = 1
         return spent
 

@@ -90,7 +90,7 @@ def stride(
         until: when the simulation ends; only steps that end before it count.
     """
     serving, batch = scheduler.serving, scheduler.batch
-    policy = scheduler.policy
+    policy = None if serving.speculation is None else serving.speculation.policy
     if (
         not plan.rows
         or plan.length

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,23 @@ from simspec.traces.index import Trace
 
 Ints = NDArray[np.int64]
 
+
+class Blocks(NamedTuple):
+    """What a drafter knows of its own drafts: nothing of it hangs on the target or on where a text ends.
+
+    Attributes:
+        confidence: its probability of each token of its block, 0 past the end, (Q, D).
+        length: tokens in the block, (Q,).
+    """
+
+    confidence: NDArray[np.float32]
+    length: Ints
+
+
 # Requests whose places are drawn from one stream: making a stream for each would cost more than the draw.
 PLACES_A_STREAM = 256
+
+NO_BLOCKS = "verdicts that were drawn have no confidences"
 
 
 class Verdicts(Protocol):
@@ -35,6 +50,9 @@ class Verdicts(Protocol):
     def available(self) -> Ints:
         """Tokens that the drafter could draft at most now, in every slot."""
 
+    def blocks(self) -> Blocks:
+        """What the drafter would draft now, C rows; only sources with confidences can say."""
+
     def accepted(self, drafted: Ints) -> Ints:
         """Of so many drafted tokens, how many the target accepts. Asked once a step."""
 
@@ -43,7 +61,14 @@ class Verdicts(Protocol):
 
 
 class Source(Protocol):
-    """Where verdicts come from."""
+    """Where verdicts come from.
+
+    Attributes:
+        unconfident: why there are no confidences; None where there are.
+    """
+
+    @property
+    def unconfident(self) -> str | None: ...
 
     def open(self, slots: int, seed: int) -> Verdicts: ...
 
@@ -60,11 +85,13 @@ class Recorded:
         offsets: first flat position of each text, with the total at the end, shape (P + 1,).
         matched: leading drafts that the target accepts, from each flat position, shape (N,).
         available: drafts that can be had from there, shape (N,).
+        blocks: what the drafter knew of them, N rows; None where that was not recorded.
     """
 
     offsets: Ints
     matched: Ints
     available: Ints
+    blocks: Blocks | None = None
 
     def __post_init__(self) -> None:
         sizes = np.diff(self.offsets)
@@ -74,6 +101,12 @@ class Recorded:
             bad = np.flatnonzero(getattr(self, name) < 0)
             if len(bad):
                 raise BadInput(f"{name} is negative at position {bad[0]}", allowed="at least 0")
+        if self.blocks is not None and any(len(part) != len(self.matched) for part in self.blocks):
+            raise BadInput("not as many blocks as positions")
+
+    @property
+    def unconfident(self) -> str | None:
+        return None if self.blocks is not None else "a record of accepted lengths alone"
 
     @classmethod
     def of_trace(cls, trace: Trace, drafter: str) -> Recorded:
@@ -86,7 +119,8 @@ class Recorded:
         sizes = np.bincount(trace.prompt[in_text], minlength=len(trace.offsets) - 1)
         available = np.minimum(index.length, trace.remaining - 1)[in_text]
         matched = np.minimum(index.matched[in_text], available)
-        return cls(np.concatenate([[0], np.cumsum(sizes)]), matched, available)
+        blocks = Blocks(index.confidence[in_text], index.length[in_text])
+        return cls(np.concatenate([[0], np.cumsum(sizes)]), matched, available, blocks)
 
     @classmethod
     def of_lengths(cls, texts: Sequence[ArrayLike], longest: int) -> Recorded:
@@ -123,6 +157,8 @@ class _Texts:
         total = len(text) + len(sizes)
         self.matched, self.left = np.zeros(total, np.int64), np.zeros(total, np.int64)
         self.matched[padded], self.left[padded] = source.matched, source.available
+        self.padded, self.source = padded, source
+        self.seen: Blocks | None = None  # laid out when first asked for: most policies never do
         self.follows = np.arange(total)
         self.follows[self.begins + sizes] = self.begins
         self.positions = np.arange(len(text)) - source.offsets[text]
@@ -149,6 +185,16 @@ class _Texts:
         found: Ints = self.left.take(self.place)
         return found
 
+    def blocks(self) -> Blocks:
+        if self.seen is None:
+            told, total = self.source.blocks, len(self.left)
+            if told is None:
+                raise ValueError("these texts have no confidences")
+            depth = told.confidence.shape[1]
+            self.seen = Blocks(np.zeros((total, depth), np.float32), np.zeros(total, np.int64))
+            self.seen.confidence[self.padded], self.seen.length[self.padded] = told
+        return Blocks(self.seen.confidence.take(self.place, axis=0), self.seen.length.take(self.place))
+
     def accepted(self, drafted: Ints) -> Ints:
         return np.minimum(self.matched.take(self.place), drafted)
 
@@ -166,6 +212,7 @@ class Rates:
     """
 
     survival: tuple[float, ...]
+    unconfident: ClassVar[str] = "verdicts drawn by place in the block"
 
     def __post_init__(self) -> None:
         _survival(self.survival)
@@ -214,6 +261,9 @@ class _Drawn:
     def available(self) -> Ints:
         return self.longest
 
+    def blocks(self) -> Blocks:
+        raise ValueError(NO_BLOCKS)
+
     def accepted(self, drafted: Ints) -> Ints:
         return np.minimum(self.run.take(self.place), drafted)
 
@@ -230,6 +280,7 @@ class Mean:
     """
 
     survival: tuple[float, ...]
+    unconfident: ClassVar[str] = "a mean of verdicts"
 
     def __post_init__(self) -> None:
         _survival(self.survival)
@@ -253,6 +304,9 @@ class _Credit:
 
     def available(self) -> Ints:
         return self.longest
+
+    def blocks(self) -> Blocks:
+        raise ValueError(NO_BLOCKS)
 
     def accepted(self, drafted: Ints) -> Ints:
         owed = self.credit + self.means.take(drafted)

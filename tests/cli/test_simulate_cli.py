@@ -117,6 +117,15 @@ def test_the_folder_holds_checked_tables_and_figures_without_the_machine(tmp_pat
     assert [p.name for p in folder.parent.iterdir()] == ["run"]
 
 
+def test_a_timeline_of_one_run(tmp_path, capsys):
+    """As many step events as the table has steps in the window."""
+    out, line = tmp_path / "out", tmp_path / "line.json"
+    answer(capsys, str(written(tmp_path)), "--out", str(out), "--timeline", str(line), "--window", "0:1e6")
+    events = json.loads(line.read_text())["traceEvents"]
+    steps = [e for e in events if e["ph"] == "X" and e["name"].startswith("step")]
+    assert len(steps) == pq.read_table(out / "steps.parquet").num_rows > 0
+
+
 def test_a_run_that_fails_leaves_nothing(tmp_path, monkeypatch):
     from simspec.scenario import documents
 
@@ -199,6 +208,7 @@ def test_assumptions_and_comparisons_for_people(tmp_path, capsys):
         (("FILE", "--replications", "0"), "--replications 0"),
         (("FILE", "FILE", "--assumptions"), "--assumptions takes one scenario"),
         (("FILE", "--assumptions"), "replays nothing"),
+        (("FILE", "--timeline", "line.json"), "--timeline without"),
         (("FILE", "--bogus", "1"), "bogus"),
         ((), "scenario"),
     ],

@@ -20,7 +20,7 @@ def test_an_affine_price_is_the_cost_models_own(base, token, cached, shape):
     pricer = Pricer(Costs(cost, "target", "small"))
     one = StepShape(*(np.array([n]) for n in shape))
     assert pricer.target_ns(*shape) == int(cost.forward_seconds("target", one)[0] * 1e9 + 0.5)
-    assert pricer.drafter_ns(*shape) == int(cost.forward_seconds("small", one)[0] * 1e9 + 0.5)
+    assert pricer.drafters[0].price_ns(*shape) == int(cost.forward_seconds("small", one)[0] * 1e9 + 0.5)
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 8), st.integers(8, 64)), min_size=1, max_size=9))
@@ -46,5 +46,5 @@ def test_own_overhead_and_own_drafter():
     costs = Costs(slow, "target", "small", drafter_cost=fast, overhead_seconds=7e-9)
     pricer = Pricer(costs)
     shape = (1, 1, 1, 1, 1)
-    assert (pricer.overhead_ns, pricer.target_ns(*shape), pricer.drafter_ns(*shape)) == (7, 8, 100)
+    assert (pricer.overhead_ns, pricer.target_ns(*shape), pricer.drafters[0].price_ns(*shape)) == (7, 8, 100)
     assert Pricer(Costs(slow, "target")).overhead_ns == 2

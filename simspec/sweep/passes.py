@@ -1,0 +1,90 @@
+"""Where the time of an emitted token goes, and why speculation stops paying.
+
+A token's time is the time of a pass over the tokens of a pass, T / E, and T is a sum of parts, so speculation
+pays against plain decoding, which has T' / E', exactly while
+
+    E / E' - 1  >  sum over parts of (T_part - T'_part) / T'.
+
+Left stands what a pass gains in tokens, right what it costs in time, both as shares of a plain pass; their
+difference is the margin. So the rise of a part from one load to the next says how much margin it takes.
+
+Two times are told apart. Of the engine: all of its time, idle time too, over all emitted tokens; the inverse
+of the throughput. Of requests: time from a request's first token to its end, over the tokens after the
+first; the mean TPOT with every token weighed alike. There a step counts once for each request that is between
+its first token and its end, decoding or kept waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from simspec.scenario.itl import column, ends_of
+
+PARTS = ("draft", "verify", "prefill", "swap", "overhead")
+# Of the engine alone: while a request decodes, the engine is not idle.
+IDLE = "idle"
+TOKENS = "tokens"
+VIEWS = ("engine", "requests")
+NS = 1_000_000_000
+
+
+def passes(steps: pa.Table, requests: pa.Table, since_ns: int) -> dict[str, float | None]:
+    """``<view>.tokens`` a pass, and ``<view>.<part>`` seconds a pass, of the steps from ``since_ns`` on.
+
+    A pass is one row that decodes in one step. All None without one.
+    """
+    late = column(steps, "started_at_ns") >= since_ns
+    ends = ends_of(steps)
+    left_out = ends[~late]
+    steps = steps.filter(pa.array(late))
+    rows = column(steps, "decoding_requests")
+    many = int(rows.sum())
+    names = [f"{view}.{part}" for view in VIEWS for part in (TOKENS, *PARTS)] + [f"engine.{IDLE}"]
+    if not many:
+        return dict.fromkeys(names)
+    began, ends = column(steps, "started_at_ns"), ends[late]
+    span = int(ends[-1]) - (max(since_ns, int(left_out[-1])) if len(left_out) else since_ns)
+    first, ended = column(requests, "first_token_at_ns"), column(requests, "ended_at_ns")
+    served = first >= 0
+    first, ended = np.sort(first[served]), np.sort(ended[served])
+    # Requests between their first token and their end, as a step begins.
+    inside = np.searchsorted(first, began, side="right") - np.searchsorted(ended, began, side="right")
+    begun = np.searchsorted(first, ends[-1], side="right") - np.searchsorted(first, began[0], side="right")
+    total = int(column(steps, "emitted_tokens").sum())
+    found = {f"engine.{TOKENS}": total / many, f"requests.{TOKENS}": (total - int(begun)) / many}
+    busy = 0
+    for part in PARTS:
+        spent = column(steps, f"{part}_ns")
+        busy += int(spent.sum())
+        found[f"engine.{part}"] = int(spent.sum()) / many / NS
+        found[f"requests.{part}"] = int(np.dot(spent, inside)) / many / NS
+    found[f"engine.{IDLE}"] = (span - busy) / many / NS
+    return {name: found[name] for name in names}
+
+
+def parts_of(view: str) -> tuple[str, ...]:
+    """The parts of a view's time."""
+    return (*PARTS, IDLE) if view == "engine" else PARTS
+
+
+def terms(
+    view: str, with_speculation: Mapping[str, float | None], plain: Mapping[str, float | None]
+) -> dict[str, float] | None:
+    """What a pass gains in ``tokens``, what it costs more by part, and the ``margin``.
+
+    All as shares of a plain pass, of its tokens or of its time. None where either has no pass.
+    """
+    ours, theirs = (
+        {name: value for name in (TOKENS, *parts_of(view)) if (value := run[f"{view}.{name}"]) is not None}
+        for run in (with_speculation, plain)
+    )
+    if TOKENS not in ours or TOKENS not in theirs:
+        return None
+    time = sum(theirs[part] for part in parts_of(view))
+    found = {TOKENS: ours[TOKENS] / theirs[TOKENS] - 1}
+    found |= {part: (ours[part] - theirs[part]) / time for part in parts_of(view)}
+    found["margin"] = found[TOKENS] - sum(found[part] for part in parts_of(view))
+    return found
