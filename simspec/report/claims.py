@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import msgspec
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from simspec.report.folder import FIGURES, PAGE, replacing
 from simspec.report.parts import Picture, template, write_json
@@ -64,7 +66,12 @@ def _figure(plot: dict[str, Any]) -> Figure:
         for i, (name, values) in enumerate(series.items()):
             places = [j + (i - (len(series) - 1) / 2) * width for j in range(len(x))]
             axes.bar(places, values, width, label=name, color=COLOURS[i % len(COLOURS)])
-        axes.set_xticks(range(len(x)), [str(place) for place in x])
+        names = [str(place) for place in x]
+        # Long names side by side would run into one another.
+        slanted = sum(map(len, names)) > 45
+        axes.set_xticks(
+            range(len(x)), names, rotation=35 if slanted else 0, ha="right" if slanted else "center"
+        )
         axes.set_ylim(bottom=0)
     else:
         for i, (name, values) in enumerate(series.items()):
@@ -77,9 +84,11 @@ def _figure(plot: dict[str, Any]) -> Figure:
                 linestyle=LINES[i % len(LINES)],
                 markersize=4,
             )
+        if all(place == int(place) for place in x):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel(plot["x_label"])
     axes.set_ylabel(plot["y_label"])
-    axes.set_title(plot["title"], loc="left")
+    axes.set_title(fill(plot["title"], 72), loc="left")
     if len(series) > 1:
-        axes.legend()
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))  # beside: it hides nothing there
     return figure
