@@ -160,7 +160,7 @@ class Decision:
     """What was tried of a statement, and what came of it.
 
     Attributes:
-        cases: enumerated cases that were tried.
+        cases: enumerated cases that were tried, or 1 for the pinned one.
         exhaustive: whether that was every case of the finite domain.
         examples: random cases tried, those of ``beyond`` included.
         unmet: cases of either kind that did not meet the statement's premise.
@@ -203,7 +203,7 @@ def decide(statement: Statement, effort: Effort, name: str = "", pinned: Any = N
         return isinstance(outcome, Against)
 
     if pinned is not None and look(pinned):
-        found.found_by = "pinned"
+        found.found_by, found.cases = "pinned", 1
     elif statement.every is not None:
         for case in statement.every(effort.level):
             found.cases += 1

@@ -47,12 +47,14 @@ def write_ledger(found: dict[str, Any], folder: Path, command: list[str]) -> Non
 
 def _tried(claim: dict[str, Any]) -> str:
     """``all 9,056 cases and 300 random ones``."""
+    if claim.get("found_by") == "pinned":
+        return "the case below"
     said = []
     if claim["cases"]:
         said.append(f"{'all ' if claim['exhaustive'] else ''}{claim['cases']:,} cases")
     if claim["examples"]:
         said.append(f"{claim['examples']:,} random ones" if said else f"{claim['examples']:,} random cases")
-    tried = " and ".join(said) or "the case below"
+    tried = " and ".join(said)
     return f"{tried}, of which {claim['unmet']:,} did not meet the premise" if claim["unmet"] else tried
 
 
