@@ -1,6 +1,6 @@
 """Expected tokens of a cycle under independent acceptance.
 
-alpha = acceptance rate, gamma = draft length (Leviathan et al., arXiv 2211.17192).
+alpha = acceptance rate, gamma = draft length (arXiv 2211.17192).
 
 The formulas take float arrays, for data, or fractions, for exact claims.
 """

@@ -1,7 +1,7 @@
 """Expected tokens of a cycle at one acceptance rate (S3).
 
 alpha = acceptance rate, gamma = draft length, E(alpha, gamma) = (1 - alpha^(gamma+1)) / (1 - alpha)
-(Leviathan et al., arXiv 2211.17192). What is true is counted by running the rules of a cycle
+(arXiv 2211.17192). What is true is counted by running the rules of a cycle
 (:mod:`simspec.speculation.cycle`) on every outcome.
 """
 
@@ -83,7 +83,7 @@ S3_STATEMENT = Statement(
 )
 S3 = Claim(
     id="S3",
-    source="Leviathan et al. (2211.17192) Eq. 1; the denominator of SpecRouter's (2505.07680) Eq. 7",
+    source="arXiv 2211.17192 Eq. 1; the denominator of SpecRouter's (2505.07680) Eq. 7",
     statement=S3_STATEMENT,
     expected="holds",
     because=(

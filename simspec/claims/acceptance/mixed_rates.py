@@ -1,7 +1,7 @@
 """Requests with different acceptance rates, each independent within itself (S3b and its parts).
 
 alpha = acceptance rate, gamma = draft length, E(alpha, gamma) = (1 - alpha^(gamma+1)) / (1 - alpha)
-(Leviathan et al., arXiv 2211.17192). Which mean of the rates is meant decides to which side the
+(arXiv 2211.17192). Which mean of the rates is meant decides to which side the
 formula errs.
 """
 
@@ -165,7 +165,7 @@ CONVEX = (
 )
 S3B = Claim(
     id="S3b",
-    source="Leviathan et al. (2211.17192) Eq. 1, used with a mean acceptance rate",
+    source="arXiv 2211.17192 Eq. 1, used with a mean acceptance rate",
     statement=CYCLES.but(
         "The formula still holds with the mean rate where the acceptance rate varies between requests",
         _compared(_against_mean(by_cycles), 0, 0),
@@ -187,7 +187,7 @@ S3B = Claim(
 )
 S3B_CYCLES = Claim(
     id="S3b-cycles",
-    source="convexity of Leviathan et al.'s (2211.17192) Eq. 1",
+    source="convexity of arXiv 2211.17192's Eq. 1",
     statement=CYCLES,
     expected="holds",
     because="E(a) = 1 + a + .. + a^gamma is convex, and strictly so from gamma = 2 on: Jensen's inequality.",

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from simspec.claims.empirical.along import later_less_first
 from simspec.claims.empirical.finding import Finding, Question, spread, undecided
-from simspec.claims.empirical.resample import Floats, both_sides, even_scores, flips, ratio
+from simspec.claims.empirical.resample import Floats, both_sides, ratio
 from simspec.claims.empirical.setting import Places, Setting, firsts, places
-from simspec.metrics import estimate
 
 ONE_RATE = Question(
     id="E6a",
@@ -21,7 +21,7 @@ ONE_RATE = Question(
         "that rate at places 2 and later minus that at place 1; sign flips of prompts' scores of all places "
         "together"
     ),
-    source="Leviathan et al. (2211.17192), assumption of Eq. 1; SpecRouter's expected tokens (S3)",
+    source="arXiv 2211.17192, assumption of Eq. 1; SpecRouter's expected tokens (S3)",
     because=(
         "Accepted runs are geometric exactly if these rates are constant. Over every start; places with "
         "fewer than 5 chances a prompt are left out. Two things break it: texts of unlike acceptance (E9), "
@@ -36,7 +36,7 @@ SHUFFLED = Question(
         "mean accepted run over all starts (tokens, cut at the block length) minus its mean when the order "
         "is shuffled within texts; the shuffles give the p value, exact under the null"
     ),
-    source="Leviathan et al. (2211.17192), assumption of Eq. 1, allowing each text a rate of its own",
+    source="arXiv 2211.17192, assumption of Eq. 1, allowing each text a rate of its own",
     because=(
         "Of an autoregressive drafter, whose accepted runs follow from its first drafts. Above 0: hard "
         "places come in clumps, and runs are longer than the acceptance rate says; below 0: shorter. A text "
@@ -49,37 +49,16 @@ def one_rate(
     by_place: Places, subject: str, counts: Floats, resamples: int, luck: np.random.Generator
 ) -> Finding:
     """E6a for one drafter."""
-    tried, good = by_place.tried, by_place.accepted
-    used = int((tried.sum(axis=1) > 0).sum())
-    if tried.shape[1] < 2:
-        return undecided(ONE_RATE, subject, "fewer than two places of the block have enough chances", used)
-    tested = flips(even_scores(good, tried), resamples, luck)
-    if tested is None:
-        return undecided(ONE_RATE, subject, "every draft has the same fate", used)
-    first, first_draws = ratio(good[:, 0], tried[:, 0], counts)
-    later, later_draws = ratio(good[:, 1:].sum(axis=1), tried[:, 1:].sum(axis=1), counts)
-    assert first.value is not None
-    assert later.value is not None
-    draws = later_draws - first_draws
-    return Finding(
+    return later_less_first(
         ONE_RATE,
         subject,
-        None,
-        value=estimate(later.value - first.value, draws),
-        n=used,
-        trials=int(tried.sum()),
-        tested=tested,
-        standard_error=spread(draws),
-        numbers={
-            "places": [
-                {
-                    "place": j + 1,
-                    "chances": int(tried[:, j].sum()),
-                    "accepted": ratio(good[:, j], tried[:, j], counts)[0].as_json(),
-                }
-                for j in range(tried.shape[1])
-            ]
-        },
+        by_place.accepted,
+        by_place.tried,
+        counts,
+        resamples,
+        luck,
+        name="accepted",
+        alike="every draft has the same fate",
     )
 
 

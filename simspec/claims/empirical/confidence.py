@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from simspec.claims.empirical.finding import Finding, Question, spread, undecided
-from simspec.claims.empirical.resample import Floats, even_scores, flips, ratio, sums_by
+from simspec.claims.empirical.along import later_less_first
+from simspec.claims.empirical.finding import Finding, Question, undecided
+from simspec.claims.empirical.resample import Floats, flips, ratio, sums_by
 from simspec.claims.empirical.setting import Firsts, Places, Setting, firsts, places
 from simspec.compare.calibration import calibrate
 from simspec.metrics import estimate
@@ -96,37 +97,16 @@ def along_block(
     by_place: Places, subject: str, counts: Floats, resamples: int, luck: np.random.Generator
 ) -> Finding:
     """E4b for one drafter."""
-    tried, gap = by_place.tried, by_place.confidence - by_place.accepted
-    used = int((tried.sum(axis=1) > 0).sum())
-    if tried.shape[1] < 2:
-        return undecided(ALONG, subject, "fewer than two places of the block have enough chances", used)
-    tested = flips(even_scores(gap, tried), resamples, luck)
-    if tested is None:
-        return undecided(ALONG, subject, "the gap is the same at every place, without any spread", used)
-    first, first_draws = ratio(gap[:, 0], tried[:, 0], counts)
-    later, later_draws = ratio(gap[:, 1:].sum(axis=1), tried[:, 1:].sum(axis=1), counts)
-    draws = later_draws - first_draws
-    assert first.value is not None
-    assert later.value is not None
-    return Finding(
+    return later_less_first(
         ALONG,
         subject,
-        None,
-        value=estimate(later.value - first.value, draws),
-        n=used,
-        trials=int(tried.sum()),
-        tested=tested,
-        standard_error=spread(draws),
-        numbers={
-            "places": [
-                {
-                    "place": j + 1,
-                    "chances": int(tried[:, j].sum()),
-                    "gap": ratio(gap[:, j], tried[:, j], counts)[0].as_json(),
-                }
-                for j in range(tried.shape[1])
-            ]
-        },
+        by_place.confidence - by_place.accepted,
+        by_place.tried,
+        counts,
+        resamples,
+        luck,
+        name="gap",
+        alike="the gap is the same at every place, without any spread",
     )
 
 

@@ -87,7 +87,7 @@ M2_STATEMENT = Statement(
 )
 M2 = Claim(
     id="M2",
-    source="claims ledger, M2; Leviathan et al. (2211.17192) algorithm 1",
+    source="claims ledger, M2; arXiv 2211.17192 algorithm 1",
     statement=M2_STATEMENT,
     expected="holds",
     because=(
@@ -172,7 +172,7 @@ M4B_STATEMENT = Statement(
 )
 M4B = Claim(
     id="M4b",
-    source="claims ledger, M4; Leviathan et al. (2211.17192) eq. 1 at acceptance 1",
+    source="claims ledger, M4; arXiv 2211.17192 eq. 1 at acceptance 1",
     statement=M4B_STATEMENT,
     expected="holds",
     because="All d drafts are the text's own, so is an intermediate's token after them; the target adds one.",
