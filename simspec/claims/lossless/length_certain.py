@@ -151,10 +151,7 @@ L16G_STATEMENT = Statement(
 )
 L16G = Claim(
     id="L16g",
-    source=(
-        "sample matching, as for look-ups and greedy drafts; arXiv 2211.17192 with q a point "
-        "mass"
-    ),
+    source=("sample matching, as for look-ups and greedy drafts; arXiv 2211.17192 with q a point mass"),
     statement=L16G_STATEMENT,
     expected="holds",
     because=(

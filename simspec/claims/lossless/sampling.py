@@ -49,9 +49,7 @@ S5_STATEMENT = Statement(
 )
 S5 = Claim(
     id="S5",
-    source=(
-        "arXiv 2211.17192 Thm 1 for a pair; SpecRouter (2505.07680) with three and more levels"
-    ),
+    source=("arXiv 2211.17192 Thm 1 for a pair; SpecRouter (2505.07680) with three and more levels"),
     statement=S5_STATEMENT,
     expected="holds",
     because=(
