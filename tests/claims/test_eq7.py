@@ -159,7 +159,7 @@ def test_expected_tokens_as_fractions():
 
 @given(chances(), st.integers(1, 5))
 def test_readings_agree_on_a_pair(rate, drafts):
-    """All but the straw man are the pair's formula (arXiv 2211.17192) there: (gamma T_1 + T_2) / E(alpha, gamma)."""
+    """All but the straw man are the pair's formula there: (gamma T_1 + T_2) / E(alpha, gamma)."""
     pool = Pool((Level(Fraction(1, 7)), Level(Fraction(1))), independent((rate,)))
     plan = Plan((0, 1), drafts)
     said = (Fraction(drafts, 7) + 1) / emitted_tokens(rate, drafts)
