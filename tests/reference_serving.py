@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -18,11 +19,8 @@ from simspec.serving.switching import DrafterView, Switching
 from simspec.serving.verdicts import Mean, Rates, Recorded
 from simspec.speculation.lengths import Decision
 from simspec.streams import stream
+from tests.reference_load import PLAN, STEP, Asked, Door
 from tests.reference_serving_prices import Prices, Row
-
-ARRIVE, STEP, PLAN = 1, 2, 3
-
-Asked = tuple[int, int, int]  # request_id, prompt tokens, output tokens
 
 
 def run_from(source: object, seed: int, row: Row) -> tuple[int, int]:
@@ -80,126 +78,93 @@ class Blocks:
                 self.free.append(block)
 
 
-class Twin:
-    """Serve a workload step by step.
+class House(Protocol):
+    """Where a replica stands: whose agenda it writes into, and who hears of what becomes of its rows."""
+
+    now: int
+    link: int
+    steps: list[dict[str, object]]
+
+    def at(self, instant: int, stage: int, what: Callable[[], None]) -> None: ...
+
+    def close(self, row: Row, outcome: str) -> None: ...
+
+    def hand_over(self, row: Row) -> None: ...
+
+    def ask_device(self, nanoseconds: int) -> int | None:
+        """How long it is until a device is free for so long a job; None where there is none."""
+
+
+class Replica:
+    """One engine, alone or one of several.
 
     Args:
-        arrivals: (nanoseconds, request) of an open loop.
-        clients: or so many clients with ``think`` nanoseconds between the requests of ``asked``.
+        reads_only: whether it hands requests over as soon as their prompt is read.
     """
 
-    def __init__(
-        self,
-        serving: Serving,
-        seed: int,
-        *,
-        arrivals: list[tuple[int, Asked]] = (),  # type: ignore[assignment]
-        clients: int = 0,
-        asked: list[Asked] = (),  # type: ignore[assignment]
-        think: int = 0,
-        until: int | None = None,
-    ):
-        self.s, self.seed, self.until = serving, seed, until
-        self.arrivals, self.asked, self.think = list(arrivals), list(asked), think
-        self.now = self.sequence = self.count = self.moved = 0
-        self.agenda: list[tuple[int, int, int, Callable[[], None]]] = []
-        self.waiting: list[Row] = []
-        self.batch: list[Row] = []  # in order of admission
-        self.steps: list[dict[str, object]] = []
-        self.requests: list[dict[str, object]] = []
-        self.busy = self.planned = False
-        memory = serving.memory
-        self.pools = [Blocks(memory.target_blocks, memory.block_tokens)]
-        if serving.speculation is not None and memory.drafter_blocks is not None:
-            self.pools.append(Blocks(memory.drafter_blocks, memory.block_tokens))
+    def __init__(self, serving: Serving, seed: int, house: House, number: int = 0, reads_only: bool = False):
+        self.s, self.seed, self.house, self.number, self.reads_only = serving, seed, house, number, reads_only
         spec = serving.speculation
         self.policy = spec.policy if spec else None
-        if spec and not isinstance(self.policy, RowPolicy | Switching):
-            self.state = self.policy.begin()
         self.prices = Prices(serving)
         self.drafters = self.prices.drafters
+        self.life = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Empty, as at the start."""
+        self.up = True
+        self.life += 1
+        self.began: int | None = None
+        self.moved = 0
+        self.waiting: list[Row] = []
+        self.batch: list[Row] = []  # in order of admission
+        self.busy = False
+        memory = self.s.memory
+        self.pools = [Blocks(memory.target_blocks, memory.block_tokens)]
+        if self.s.speculation is not None and memory.drafter_blocks is not None:
+            self.pools.append(Blocks(memory.drafter_blocks, memory.block_tokens))
+        if self.policy and not isinstance(self.policy, RowPolicy | Switching):
+            self.state = self.policy.begin()
         self.using = 0
         self.good, self.tried = [0.0] * len(self.drafters), [0.0] * len(self.drafters)
-        self.vacant = list(range(serving.slots))[::-1]
-        if clients:
-            for _ in range(clients):
-                self.next_of_client()
-        else:
-            self.next_arrival()
+        self.vacant = list(range(self.s.slots))[::-1]
 
-    # -- the agenda ---------------------------------------------------------------------------------------
+    @property
+    def now(self) -> int:
+        return self.house.now
 
-    def at(self, instant: int, stage: int, what: Callable[[], None]) -> None:
-        self.agenda.append((instant, stage, self.sequence, what))
-        self.sequence += 1
-
-    def run(self) -> Twin:
-        while self.agenda:
-            event = min(self.agenda, key=lambda e: e[:3])
-            if self.until is not None and event[0] >= self.until:
-                break
-            self.agenda.remove(event)
-            self.now = event[0]
-            event[3]()
-        if self.until is not None:
-            self.now = self.until
-        for row in sorted(self.batch + self.waiting, key=lambda r: r.request_id):
-            self.close(row, "unfinished")
-        return self
-
-    def next_arrival(self) -> None:
-        while self.arrivals and self.arrivals[0][0] == self.now:
-            self.submit(*self.arrivals.pop(0)[1], client=False)
-        if self.arrivals:
-            self.at(self.arrivals[0][0], ARRIVE, self.next_arrival)
-
-    def next_of_client(self) -> None:
-        if self.asked:
-            self.submit(*self.asked.pop(0), client=True)
-
-    def submit(self, request_id: int, prompt: int, output: int, *, client: bool) -> None:
-        row = Row(request_id, prompt, output, self.now, waits=client)
-        row.blocks = [[] for _ in self.pools]
-        most = prompt + output + self.ahead
+    def come(self, row: Row) -> None:
+        """A request is placed here, and may be rejected."""
+        most = self.ahead + (row.text + 1 if self.reads_only else row.prompt + row.output)
         too_large = any(p.total is not None and p.need(most) > p.total for p in self.pools)
-        if too_large or (self.s.queue_limit is not None and len(self.waiting) >= self.s.queue_limit):
-            self.close(row, "rejected")
+        limit = None if row.brought else self.s.queue_limit
+        if too_large or (limit is not None and len(self.waiting) >= limit):
+            self.house.close(row, "rejected")
             return
+        row.blocks = [[] for _ in self.pools]
+        row.replica = self.number
+        row.queue = self.waiting
         self.waiting.append(row)
-        if self.s.patience_seconds is not None:
-            self.at(self.now + int(self.s.patience_seconds * 1e9 + 0.5), ARRIVE, lambda: self.expire(row))
         if not self.busy:
             self.busy = True
-            self.at(self.now, PLAN, self.begin_step)
+            self.plan()
 
-    def expire(self, row: Row) -> None:
-        if row.admitted is None and row in self.waiting:
-            self.waiting.remove(row)
-            self.close(row, "timed_out")
+    def plan(self) -> None:
+        self.house.at(self.now, PLAN, self.unless_failed(self.begin_step))
 
-    def close(self, row: Row, outcome: str) -> None:
-        self.requests.append(
-            {
-                "request_id": row.request_id,
-                "outcome": outcome,
-                "arrived_at_ns": row.arrived,
-                "admitted_at_ns": row.admitted,
-                "first_token_at_ns": row.first,
-                "ended_at_ns": self.now,
-                "prompt_tokens": row.prompt,
-                "output_tokens": row.output,
-                "produced_tokens": row.produced,
-                "passes": row.passes,
-                "drafted_tokens": row.drafted,
-                "accepted_tokens": row.accepted,
-                "preemptions": row.preemptions,
-            }
-        )
-        if row.waits and outcome != "unfinished":
-            later = (
-                (lambda: self.at(self.now + self.think, ARRIVE, self.next_of_client)) if self.think else None
-            )
-            self.at(self.now, ARRIVE, later or self.next_of_client)
+    def unless_failed(self, what: Callable[[], None]) -> Callable[[], None]:
+        life = self.life
+        return lambda: what() if self.life == life else None
+
+    def fail(self) -> list[Row]:
+        """Go down; returns who was in the batch and then who waited, with nothing of theirs kept."""
+        rows = [*self.batch, *self.waiting]
+        for row in rows:
+            row.unread, row.lags, row.swapped, row.brought = 0, [], False, False
+        self.begin()
+        self.up = False
+        return rows
 
     # -- a step -------------------------------------------------------------------------------------------
 
@@ -229,10 +194,14 @@ class Twin:
             row.slot = self.vacant.pop()
             if isinstance(self.policy, RowPolicy):
                 row.state = float(self.policy.begin(1)[0])
-            row.unread = 0 if row.swapped else row.text
+            row.unread = 0 if row.swapped or row.brought else row.text
             if row.swapped:
                 row.swapped = False
                 self.moved += sum(p.need(row.text) for p in self.pools)
+                self.draw_credit(row)
+            elif row.brought:
+                row.brought = False
+                row.lags = [1] if row.told and len(self.drafters) == 1 else [row.text] * len(self.drafters)
                 self.draw_credit(row)
             for pool, held in zip(self.pools, row.blocks, strict=True):
                 pool.give(held, tokens)
@@ -318,6 +287,7 @@ class Twin:
                     pool.take(held, 0)
                 self.vacant.append(victim.slot)
                 self.waiting.insert(0, victim)
+                victim.queue = self.waiting
                 preempted += 1
             decode = [r for r in decode if r in self.batch]
             for row in decode:
@@ -363,7 +333,7 @@ class Twin:
     ) -> None:
         prices, lookup = self.prices, self.drafters[0][3]
         drafted, submitted = (sum(d[r.request_id] for r in decode) for d in (drafts, submits))
-        draft = verify = prefill = 0
+        draft = reads = verify = prefill = 0
         overhead = prices.overhead()
         total = sum(r.text for r in decode)
         shape = [0, 0, 0, 0, 0]
@@ -390,12 +360,14 @@ class Twin:
             whole = prices.target(*both)
             verify, prefill = min(verify, whole), max(whole - verify, 0)
             if self.s.speculation and not lookup and len(self.drafters) == 1:
-                draft += prices.drafter(0, *reading)
+                reads = prices.drafter(0, *reading)
         swap = self.moved * int(self.s.memory.block_swap_seconds * 1e9 + 0.5)
         self.moved = 0
+        wait, draft = self.on_device(draft, reads, verify + prefill)
         row = {
-            "step": self.count,
+            "replica": self.number,
             "started_at_ns": self.now,
+            "wait_ns": wait,
             "draft_ns": draft,
             "verify_ns": verify,
             "prefill_ns": prefill,
@@ -414,9 +386,24 @@ class Twin:
             "drafter_blocks": len(self.pools[1].owned) if len(self.pools) > 1 else 0,
             "preempted_requests": preempted,
         }
-        self.count += 1
-        end = self.now + draft + verify + prefill + swap + overhead
-        self.at(end, STEP, lambda: self.end_step(row, decode, drafts, submits, chunks))
+        self.began = self.now
+        end = self.now + wait + draft + verify + prefill + swap + overhead
+        over = self.unless_failed(lambda: self.end_step(row, decode, drafts, submits, chunks))
+        self.house.at(end, STEP, over)
+
+    def on_device(self, draft: int, reads: int, target: int) -> tuple[int, int]:
+        """Nanoseconds that a step waits for the drafters' own device, and that it takes longer to draft.
+
+        The device drafts and then reads prompts, while drafts and verdicts are on the link and the target's
+        forward runs. A step that drafts nothing waits for the end of the reading alone.
+        """
+        waits = self.house.ask_device(draft + reads) if draft or reads else None
+        if waits is None:
+            return 0, draft + reads
+        if not draft:
+            return 0, max(0, waits + reads - target)
+        link = 2 * self.house.link
+        return waits + link, draft + max(0, reads - link - target)
 
     def end_step(
         self,
@@ -465,24 +452,27 @@ class Twin:
                 self.draw_credit(row)
         in_order = [*sorted(decode, key=lambda r: r.slot), *(r for r, _ in chunks)]
         done = [r for r in in_order if r.produced == r.output]
-        waited = any(r.waits for r in done)
-        for row in done:
-            self.batch.remove(row)
-            self.vacant.append(row.slot)
-            for pool, held in zip(self.pools, row.blocks, strict=True):
-                pool.take(held, 0)
+        read = [r for r, _ in chunks if self.reads_only and not r.unread and r not in done]
+        for row in in_order:
+            if row in done or row in read:
+                self.batch.remove(row)
+                self.vacant.append(row.slot)
+                for pool, held in zip(self.pools, row.blocks, strict=True):
+                    pool.take(held, 0)
         for row in sorted(done, key=lambda r: r.request_id):
-            self.close(row, "finished")
+            self.house.close(row, "finished")
+        for row in sorted(read, key=lambda r: r.request_id):
+            row.told = self.s.speculation is not None and len(self.drafters) == 1
+            self.house.hand_over(row)
         record |= {
+            "step": len(self.house.steps),
             "accepted_tokens": accepted_total,
             "emitted_tokens": emitted,
             "finished_requests": len(done),
         }
-        self.steps.append(record)
-        if waited:
-            self.at(self.now, PLAN, self.begin_step)
-        else:
-            self.begin_step()
+        self.house.steps.append(record)
+        self.began = None
+        self.plan()
 
     def draw_credit(self, row: Row) -> None:
         sources = [source for _, source, _, _ in self.drafters]
@@ -500,3 +490,36 @@ class Twin:
             row.credits[self.using] = owed % 2**32
             return owed // 2**32
         return min(run_from(source, self.seed, row)[0], drafted)
+
+
+class Twin(Door):
+    """One engine serves a workload step by step; the arguments are those of :class:`Door`."""
+
+    link = 0
+
+    def __init__(
+        self,
+        serving: Serving,
+        seed: int,
+        *,
+        arrivals: list[tuple[int, Asked]] = (),  # type: ignore[assignment]
+        clients: int = 0,
+        asked: list[Asked] = (),  # type: ignore[assignment]
+        think: int = 0,
+        until: int | None = None,
+    ):
+        super().__init__(arrivals, clients, asked, think, until, serving.patience_seconds)
+        self.replica = Replica(serving, seed, self)
+
+    def place(self, row: Row) -> None:
+        self.replica.come(row)
+
+    def hand_over(self, row: Row) -> None:
+        raise AssertionError("there is nobody else")
+
+    def ask_device(self, nanoseconds: int) -> None:
+        """There is none."""
+
+    def run(self) -> Twin:
+        super().run()
+        return self

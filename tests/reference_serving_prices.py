@@ -10,7 +10,7 @@ from simspec.cost.shape import StepShape
 from simspec.serving.config import Serving
 
 
-@dataclass
+@dataclass(eq=False)
 class Row:
     """A request, waiting or in the batch."""
 
@@ -18,9 +18,13 @@ class Row:
     prompt: int
     output: int
     arrived: int
+    session: int = -1
     admitted: int | None = None
     first: int | None = None
     produced: int = 0
+    discarded: int = 0
+    restarts: int = 0
+    replica: int | None = None
     unread: int = 0
     slot: int = -1
     state: float = 0.0
@@ -30,9 +34,12 @@ class Row:
     accepted: int = 0
     preemptions: int = 0
     credits: list[int] = field(default_factory=list)
-    waits: bool = False
+    client: int | None = None  # who waits for it
     swapped: bool = False
+    brought: bool = False  # its KV cache comes from another replica
+    told: bool = False  # whose drafter has read it too
     blocks: list[list[int]] = field(default_factory=list)
+    queue: list[Row] = field(default_factory=list)  # in which it waits
 
     @property
     def text(self) -> int:

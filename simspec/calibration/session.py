@@ -16,8 +16,10 @@ import torch
 from simspec.calibration.forwards import MISSING, cells, clock_of, time_what_fits, timed_networks
 from simspec.calibration.peaks import measure_peaks
 from simspec.cost.architecture import Architecture, architecture_of, formats_of
-from simspec.cost.fit import fit_all, medians, roofline_errors
+from simspec.cost.fit import fit_all
+from simspec.cost.fit_errors import medians
 from simspec.cost.roofline import Rates
+from simspec.cost.roofline_fit import roofline_errors
 from simspec.errors import BadInput
 from simspec.provenance import machine, versions
 from simspec.record.models import LoadedModels, load_models

@@ -6,7 +6,7 @@ import re
 
 from simspec.claims.acceptance import expected_tokens, funnels, mixed_rates, similarity, two_apart
 from simspec.claims.base import Claim
-from simspec.claims.chains import any_text, cascades, nesting, polybasic, third_level
+from simspec.claims.chains import any_text, cascades, nesting, polybasic, sloped_cascades, third_level
 from simspec.claims.eq7 import correlated, exact_cells, jensen, refuted_cells, widths, without_middle
 from simspec.claims.lengths import (
     adjustments,
@@ -51,7 +51,7 @@ from simspec.claims.lossless import (
     sampling,
     surviving,
 )
-from simspec.claims.scheduling import adaptive, dynamic_program, hindsight, kinds, on_traces, texts
+from simspec.claims.scheduling import adaptive, dynamic_program, hindsight, on_traces, own_ratio, texts
 from simspec.claims.serving import (
     accounting,
     arriving,
@@ -104,6 +104,7 @@ _BY_TOPIC = (
     *hindsight.CLAIMS,
     *dynamic_program.CLAIMS,
     *cascades.CLAIMS,
+    *sloped_cascades.CLAIMS,
     *any_text.CLAIMS,
     *polybasic.CLAIMS,
     *third_level.CLAIMS,
@@ -144,7 +145,7 @@ _BY_TOPIC = (
     *length_scans.CLAIMS,
     *length_certain.CLAIMS,
     *length_learning.CLAIMS,
-    *kinds.CLAIMS,
+    *own_ratio.CLAIMS,
     *replay.CLAIMS,
     *plain_steps.CLAIMS,
     *repeatable.CLAIMS,

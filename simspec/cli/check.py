@@ -63,7 +63,7 @@ def check(
         With --trace: bootstrap draws of prompts.
     out
         A folder for a page (index.html, ledger.json, figures/), which a reader without the papers can
-        follow. A report that is there is replaced; any other folder that is not empty is refused.
+        follow. An earlier one is replaced; any other folder that is not empty is refused.
     json
         Print JSON.
     """
@@ -72,7 +72,7 @@ def check(
     from simspec.cli.checks import processes
     from simspec.cli.output import print_json, print_table
     from simspec.errors import BadInput
-    from simspec.report.folder import check_free
+    from simspec.report.folder import LEDGER, check_free
 
     if trace is not None:
         from simspec.cli.check_data import check_data
@@ -84,7 +84,7 @@ def check(
     if decoded is not None:
         raise BadInput("--decoded without --trace", hint="name the trace that was decoded")
     if out is not None:
-        check_free(out)
+        check_free(out, LEDGER)
     picked = chosen(claims)
     effort = effort_of(budget, seed)
     workers = min(processes(jobs), len(picked))

@@ -16,12 +16,12 @@ def check_data(
     from simspec.cli.output import print_json, print_table
     from simspec.provenance import provenance, sha256_file
     from simspec.report.data_claims import summary_table, tests_table, write_data_claims
-    from simspec.report.folder import check_free
+    from simspec.report.folder import LEDGER, check_free
     from simspec.traces.index import load_trace
 
     draws_and_seed(draws, seed)
     if out is not None:
-        check_free(out)
+        check_free(out, LEDGER)
     loaded = load_trace(trace)
     real = None if decoded is None else read_real_decoding(decoded)
     findings = check_trace(loaded, seed, draws, _say, real)

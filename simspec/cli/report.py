@@ -71,13 +71,13 @@ def report(
     from simspec.compare.rank import RankSettings
     from simspec.errors import BadInput
     from simspec.provenance import provenance, sha256_file
-    from simspec.report.folder import check_free
+    from simspec.report.folder import REPORT, check_free
     from simspec.report.page import picks_table, rules_table, slug, write_report
     from simspec.report.study import carry_out
     from simspec.traces.index import load_trace
 
     draws_and_seed(draws, seed)
-    check_free(out)
+    check_free(out, REPORT)
     shown = {"critic": critic, "validation": validation}
     documents = {name: _document(name, path) for name, path in shown.items() if path is not None}
     loaded = load_trace(trace)

@@ -54,7 +54,8 @@ def roofline(
 
     from simspec.compare.rooflines import measured_study, read_measured
     from simspec.cost import presets
-    from simspec.cost.published import FRAMEWORK, compare, papers, published_errors, read_reports
+    from simspec.cost.published import FRAMEWORK, compare, papers, published_errors
+    from simspec.cost.reports import read_reports
     from simspec.errors import BadInput
     from simspec.provenance import provenance, sha256_file
 

@@ -30,13 +30,14 @@ def simulate(
     speculation, objectives, warm_up. Its paths are relative to its own folder. Seconds are simulated
     but for wall_seconds.
 
-    With --json, keys: ``requests`` = {arrived, finished, rejected, timed_out, unfinished} and
+    With --json, keys: ``requests`` = {arrived, finished, rejected, timed_out, unfinished, lost} and
     ``output_tokens`` of the whole run; after the warm-up ``ttft_seconds``, ``tpot_seconds``,
     ``itl_seconds.per_chunk``, ``itl_seconds.per_token``, ``e2e_seconds``, ``queueing_seconds`` (each
     mean, p50, p90, p99), ``throughput_tokens_per_second``, ``goodput`` (requests that met all
     objectives), ``emitted_per_pass`` = {pooled, mean_of_requests, deviation_between_requests},
     ``draft`` = {drafted_tokens, accepted_tokens, waste, length_shares}, ``batch``, ``kv_blocks``,
-    ``preemptions``, ``utilisation`` = shares of {draft, verify, prefill, swap, overhead, idle},
+    ``preemptions``, ``utilisation`` = shares of {draft, verify, prefill, swap, wait, overhead, idle, down,
+    lost}, ``replicas[]`` (the same of each engine), ``failures``, ``drafter_device`` where it is its own,
     ``measured`` (the rule of the warm-up and what it left out); ``dropped`` and ``logs``,
     ``approximations``, ``scenario``, ``provenance``; and of this machine ``wall_seconds`` (of the
     simulation alone), ``output_tokens_per_wall_second``, ``peak_rss_bytes``. What is undefined is null.
@@ -62,8 +63,9 @@ def simulate(
         Run the scenario under replay and under acceptance by place in the block, one independent rate and the
         mean, each fitted to what is replayed.
     out
-        A new or empty folder: steps.parquet and requests.parquet of one run, and figures.json without
-        the figures of the machine. Appears whole or not at all.
+        A folder: steps.parquet and requests.parquet of one run, and figures.json without the figures of
+        the machine. Appears whole or not at all. An earlier one is replaced; any other folder that is not
+        empty is refused.
     timeline
         With --out and --window: a file for a Chrome trace of one run (opens in Perfetto): steps and their
         parts, requests, counters.
@@ -84,16 +86,16 @@ def simulate(
         raise BadInput("--timeline without --window and --out, or the other way round", allowed="all or none")
     if timeline is not None and (assumptions or other is not None or replications > 1):
         raise BadInput("--timeline shows one run", hint="leave the comparison away")
+    from simspec.report.folder import RUN, SIMULATION, check_free, replacing
     from simspec.scenario.build import build
     from simspec.scenario.documents import comparison, simulation, under_assumptions
-    from simspec.scenario.folder import FIGURES, appearing, check_new
     from simspec.scenario.reading import read_scenario
     from simspec.serving.timeline import window_of, write_timeline
 
     if window is not None:
         window_of(window)
     if out is not None:
-        check_new(out)
+        check_free(out, SIMULATION)
     read = [read_scenario(path) for path in (scenario, other) if path is not None]
     first = read[0].scenario.seed if seed is None else seed
     seeds = list(range(first, first + replications))
@@ -119,9 +121,9 @@ def simulate(
     if out is None:
         found, spent = carry_out(None)
     else:
-        with appearing(out) as folder:
+        with replacing(out, SIMULATION) as folder:
             found, spent = carry_out(folder)
-            _write(folder / FIGURES, found)
+            _write(folder / RUN, found)
         _say(f"wrote {out}")
     if json:
         print_json({**found, **spent})
@@ -182,6 +184,7 @@ def _show(found: dict[str, Any], spent: dict[str, Any]) -> None:
     }
     lines |= {f"time: {name}": _percent(share) for name, share in (found["utilisation"] or {}).items()}
     print_table("measured after the warm-up", ["", "value"], lines.items())
+    _show_engines(found)
     measured = found["measured"]
     print(
         f"{measured['rule']} ({measured['requests_left_out']} requests, {measured['steps_left_out']} steps); "
@@ -208,6 +211,30 @@ def _show(found: dict[str, Any], spent: dict[str, Any]) -> None:
         f"{_number(spent['output_tokens_per_wall_second'], 0)} output tokens a second; "
         f"peak memory {spent['peak_rss_bytes'] / 2**20:.0f} MiB"
     )
+
+
+def _show_engines(found: dict[str, Any]) -> None:
+    """Each engine of several, and what failures did."""
+    engines, failures = found["replicas"], found["failures"]
+    if len(engines) > 1:
+        shares = list(found["utilisation"] or {})
+        rows = [
+            [
+                f"{one['replica']} {one['role']}",
+                f"{one['emitted_tokens']:,}",
+                _number(one["batch"]["mean_requests"], 2),
+                *(_percent((one["utilisation"] or {}).get(name)) for name in shares),
+            ]
+            for one in engines
+        ]
+        print_table("each engine", ["engine", "emitted", "requests", *shares], rows)
+    if failures["outages"]:
+        print(
+            f"{failures['outages']} outages: {failures['requests_restarted']:,} requests restarted, "
+            f"{found['requests']['lost']:,} lost, {failures['discarded_tokens']:,} tokens thrown away"
+        )
+    if device := found.get("drafter_device"):
+        print(f"devices of the drafter: busy {_percent(device['share'])} of the time")
 
 
 def _show_comparison(found: dict[str, Any]) -> None:

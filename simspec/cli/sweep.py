@@ -64,7 +64,8 @@ def sweep(
     jobs
         Processes; 0 for one a core. The results do not depend on it.
     out
-        A new or empty folder for a page (index.html, sweep.json, figures/); appears whole or not at all.
+        A folder for a page (index.html, sweep.json, figures/), which appears whole or not at all. An earlier
+        one is replaced; any other folder that is not empty is refused.
         Until then finished cells are kept beside it, in DIR.cells.jsonl, and the same command goes on there.
     json
         Print JSON.
@@ -79,7 +80,7 @@ def sweep(
         raise BadInput("--rates and --clients", allowed="one of them, such as --rates 2,4,8")
     from simspec.cli.checks import processes
     from simspec.provenance import provenance, versions
-    from simspec.scenario.folder import appearing, check_new
+    from simspec.report.folder import SWEEP, check_free
     from simspec.scenario.reading import read_scenario
     from simspec.sweep.document import Asked
     from simspec.sweep.document import sweep as run_sweep
@@ -91,7 +92,7 @@ def sweep(
         assert rates is not None
         loads = _rates(rates)
     if out is not None:
-        check_new(out)
+        check_free(out, SWEEP)
     reads = [read_scenario(path) for path in (scenario, *others)]
     first = reads[0].scenario.seed if seed is None else seed
     asked = Asked(
@@ -117,8 +118,7 @@ def sweep(
     if out is not None:
         from simspec.report.serving import write_sweep
 
-        with appearing(out) as folder:
-            write_sweep(found, folder)
+        write_sweep(found, out)
         _say(f"wrote {out / 'index.html'}")
     kept.forget()
     if json:

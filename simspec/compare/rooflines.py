@@ -11,7 +11,9 @@ import pandas as pd
 
 from simspec.cost import presets
 from simspec.cost.architecture import FORMATS, Architecture, read_config
-from simspec.cost.fit import Errors, fit_all, medians, roofline_errors
+from simspec.cost.fit import fit_all
+from simspec.cost.fit_errors import Errors, medians
+from simspec.cost.roofline_fit import roofline_errors
 from simspec.errors import BadInput
 from simspec.provenance import sha256_file
 from simspec.tables import LATENCY

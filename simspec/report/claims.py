@@ -11,7 +11,7 @@ import msgspec
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from simspec.report.folder import FIGURES, PAGE, replacing
+from simspec.report.folder import FIGURES, LEDGER, PAGE, replacing
 from simspec.report.parts import Picture, template, write_json
 from simspec.report.style import COLOURS, LINES, MARKERS, drawing, save, sheet
 from simspec.report.words import listed
@@ -23,7 +23,8 @@ def write_ledger(found: dict[str, Any], folder: Path, command: list[str]) -> Non
     Raises:
         BadInput: when ``folder`` holds something else, or cannot be written.
     """
-    with replacing(folder) as partial, drawing():
+    with replacing(folder, LEDGER) as partial, drawing():
+        (partial / FIGURES).mkdir()
         write_json(partial / "ledger.json", found)
         pictures = {}
         for claim in found["claims"]:

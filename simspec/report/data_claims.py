@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from simspec.report.folder import PAGE, replacing
+from simspec.report.folder import LEDGER, PAGE, replacing
 from simspec.report.parts import Grid, template, write_json
 from simspec.report.words import NONE, span
 
@@ -41,7 +41,7 @@ def write_data_claims(found: dict[str, Any], folder: Path) -> None:
     Raises:
         BadInput: when ``folder`` holds something else, or cannot be written.
     """
-    with replacing(folder) as partial:
+    with replacing(folder, LEDGER) as partial:
         write_json(partial / "ledger.json", found)
         asked = []
         for one in found["summary"]:

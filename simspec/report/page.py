@@ -12,7 +12,7 @@ import msgspec
 from simspec.provenance import versions
 from simspec.report import chain_figures, draft_figures, findings, length_figures
 from simspec.report.experiments import critic_parts, validation_parts
-from simspec.report.folder import FIGURES, PAGE, replacing
+from simspec.report.folder import FIGURES, PAGE, REPORT, replacing
 from simspec.report.parts import Grid, Picture, template, write_json
 from simspec.report.study import (
     PICKED_BY,
@@ -47,7 +47,8 @@ def write_report(
     Raises:
         BadInput: when ``folder`` holds something else, or cannot be written.
     """
-    with replacing(folder) as partial, drawing():
+    with replacing(folder, REPORT) as partial, drawing():
+        (partial / FIGURES).mkdir()
         write_json(partial / "rank.json", rank_document(study, provenance))
         write_json(partial / "lengths.json", lengths_document(study, provenance))
         say("drawing")

@@ -9,27 +9,29 @@ from typing import Any
 import msgspec
 
 from simspec.report import serving_figures, serving_tables
-from simspec.report.folder import FIGURES, PAGE
+from simspec.report.folder import FIGURES, PAGE, SWEEP, replacing
 from simspec.report.parts import Grid, Picture, template, write_json
 from simspec.report.style import drawing, save
 
-SWEEP = "sweep.json"
-
 
 def write_sweep(found: dict[str, Any], folder: Path) -> None:
-    """Write index.html, sweep.json and figures/ into ``folder``, which is there and empty."""
-    (folder / FIGURES).mkdir()
-    write_json(folder / SWEEP, found)
-    with drawing():
+    """Write index.html, sweep.json and figures/ into ``folder``, whole or not at all.
+
+    Raises:
+        BadInput: when ``folder`` holds something else, or cannot be written.
+    """
+    with replacing(folder, SWEEP) as partial, drawing():
+        (partial / FIGURES).mkdir()
+        write_json(partial / "sweep.json", found)
         text = template("serving.html").render(
             found=found,
             sentences_of_crossings=list(serving_tables.sentences(found)),
-            against_load=list(_against_load(found, folder / FIGURES)),
-            crossings=list(_crossings(found, folder / FIGURES)),
+            against_load=list(_against_load(found, partial / FIGURES)),
+            crossings=list(_crossings(found, partial / FIGURES)),
             assumptions=_assumptions(found),
             provenance=msgspec.json.format(msgspec.json.encode(found["provenance"]), indent=1).decode(),
         )
-    (folder / PAGE).write_text(text, encoding="utf-8", newline="\n")
+        (partial / PAGE).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _against_load(found: dict[str, Any], figures: Path) -> Iterator[Picture | Grid]:

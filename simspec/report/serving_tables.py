@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from simspec.report.words import NONE, listed
+from simspec.serving.step import PARTS
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -20,7 +21,7 @@ SHOWN = {
     "rows_per_step": ("rows a step", 1.0, 1),
     "emitted_per_pass": ("emitted a pass", 1.0, 2),
 }
-PARTS = ("draft", "verify", "prefill", "swap", "overhead", "idle")
+SHARES = (*PARTS, "idle")
 GAIN_WORDS = {"tpot_seconds_mean": "mean TPOT", "throughput_tokens_per_second": "throughput"}
 
 
@@ -48,10 +49,10 @@ def utilisation_table(found: dict[str, Any]) -> Table:
     """Shares of the measured time, in %."""
     rows = [
         [f"{cell['load']:g}", cell["policy"]]
-        + [_value(cell["figures"][f"utilisation_{part}"]["value"], 100, 1) for part in PARTS]
+        + [_value(cell["figures"][f"utilisation_{part}"]["value"], 100, 1) for part in SHARES]
         for cell in own(found)
     ]
-    return [found["load"]["unit"], "policy", *PARTS], rows
+    return [found["load"]["unit"], "policy", *SHARES], rows
 
 
 def crossings_table(found: dict[str, Any]) -> Table:

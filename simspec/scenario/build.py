@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -13,16 +13,18 @@ from simspec.compare.costs import cost_inputs, open_cost
 from simspec.cost.files import read_cost
 from simspec.cost.models import AffineCost, CostModel, MeasuredCost
 from simspec.errors import BadInput
-from simspec.scenario.config import Scenario
+from simspec.scenario.config import ClusterPart, Scenario
 from simspec.scenario.drafters import Drafter, make_policy, open_drafter
 from simspec.scenario.loads import Load, open_load
 from simspec.scenario.reading import Read
 from simspec.scenario.speculation import OffPolicy, OtherPart, SpeculationPart, TraceVerdicts
 from simspec.serving.candidates import Candidate
+from simspec.serving.cluster import Cluster, DrafterDevice, Failures, Outage
 from simspec.serving.config import Serving, Speculation
 from simspec.serving.graphs import Graphs
 from simspec.serving.kvcache import Memory
 from simspec.serving.pricing import Costs
+from simspec.serving.verdicts import Source
 from simspec.traces.index import Trace, load_trace
 from simspec.traces.profile import PROFILE_NAME
 
@@ -35,14 +37,14 @@ class Built:
 
     Attributes:
         read: the file and what it says.
-        serving: the engine.
+        cluster: the engines.
         load: its requests.
         approximations: what of it is no measurement, in words.
         inputs: name -> hash of everything that was read.
     """
 
     read: Read
-    serving: Serving
+    cluster: Cluster
     load: Load
     approximations: list[str]
     inputs: dict[str, str]
@@ -50,6 +52,23 @@ class Built:
     @property
     def scenario(self) -> Scenario:
         return self.read.scenario
+
+    @property
+    def serving(self) -> Serving:
+        """Any of the replicas, which are all alike."""
+        return self.cluster.replicas[0]
+
+    def replaying(self, source: Source) -> Built:
+        """The same with other verdicts on its one drafter."""
+
+        def other(one: Serving) -> Serving:
+            if one.speculation is None:
+                return one
+            return replace(one, speculation=replace(one.speculation, source=source))
+
+        cluster = self.cluster
+        replicas, prefill = tuple(map(other, cluster.replicas)), tuple(map(other, cluster.prefill))
+        return replace(self, cluster=replace(cluster, replicas=replicas, prefill=prefill))
 
 
 def build(read: Read) -> Built:
@@ -78,10 +97,54 @@ def build(read: Read) -> Built:
         del engine[name]
     memory = _at(read, "memory", lambda: Memory(**msgspec.structs.asdict(scenario.memory)))
     serving = _at(read, "engine", lambda: Serving(costs, speculation=speculation, memory=memory, **engine))
+    cluster = _at(read, "cluster", lambda: _cluster(scenario.cluster, serving))
     words += [f"{log['use']}: {log['source']}: tokens {log['unit']}" for log in load.logs if _guessed(log)]
     if scenario.memory.preemption == "swap":
         words.append("the host has room for every block that is swapped out")
-    return Built(read, serving, load, words, inputs)
+    words += _of_clusters(cluster)
+    return Built(read, cluster, load, words, inputs)
+
+
+def _cluster(told: ClusterPart, serving: Serving) -> Cluster:
+    prefill: tuple[Serving, ...] = ()
+    transfer: dict[str, float] = {}
+    if told.prefill is not None:
+        one = told.prefill
+        own = {name: getattr(one, name) for name in ("slots", "token_budget", "prefill")}
+        memory = {name: getattr(one, name) for name in ("target_blocks", "drafter_blocks")}
+        reader = replace(
+            serving,
+            memory=replace(serving.memory, **{name: n for name, n in memory.items() if n is not None}),
+            speculation=serving.speculation if one.drafter else None,
+            **{name: value for name, value in own.items() if value is not None},
+        )
+        prefill = (reader,) * one.replicas
+        transfer = {name: getattr(one, name) for name in ("transfer_seconds", "transfer_token_seconds")}
+    failures, device = told.failures, told.drafter_device
+    return Cluster(
+        (serving,) * told.replicas,
+        told.routing,
+        prefill,
+        outages=tuple(Outage(**msgspec.structs.asdict(one)) for one in told.outages),
+        failures=None if failures is None else Failures(**msgspec.structs.asdict(failures)),
+        on_failure=told.on_failure,
+        retries=told.retries,
+        drafter_device=None if device is None else DrafterDevice(**msgspec.structs.asdict(device)),
+        **transfer,
+    )
+
+
+def _of_clusters(cluster: Cluster) -> list[str]:
+    """What a cluster takes for granted."""
+    words = []
+    if cluster.prefill:
+        words += [
+            "a prompt's blocks are free as soon as it is handed over, and its KV cache takes no room on the way",
+            "transfers do not get in each other's way",
+        ]
+    if cluster.drafter_device is not None:
+        words.append("policies do not foresee the wait for the drafter's device")
+    return words
 
 
 def _guessed(log: dict[str, object]) -> bool:

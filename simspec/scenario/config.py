@@ -151,6 +151,74 @@ class CostPart(Part, frozen=True):
     graphs: GraphsPart | None = None
 
 
+# -- several engines --------------------------------------------------------------------------------------
+
+
+class SessionsPart(Part, frozen=True):
+    """Requests belong to ``count`` sessions, for routing: each draws one, the n-th with weight n**-skew.
+
+    Left out, requests of a closed loop belong to their clients, and others to none.
+    """
+
+    count: Count
+    skew: Annotated[float, Meta(ge=0, le=10)] = 0.0
+
+
+class PrefillPart(Part, frozen=True):
+    """Engines that read prompts for the replicas; what is left out is as for a replica.
+
+    Attributes:
+        replicas: how many.
+        drafter: whether the drafter reads prompts there too; if not, it reads them where it first drafts.
+        transfer_seconds, transfer_token_seconds: how long a KV cache takes to a replica, and for each token.
+    """
+
+    replicas: Count
+    slots: Count | None = None
+    token_budget: Count | None = None
+    prefill: Literal["whole", "chunked"] | None = None
+    target_blocks: Count | None = None
+    drafter_blocks: Count | None = None
+    drafter: bool = True
+    transfer_seconds: Seconds = 0.0
+    transfer_token_seconds: Seconds = 0.0
+
+
+class OutagePart(Part, frozen=True):
+    """As :class:`simspec.serving.cluster.Outage`; replicas are numbered from 0, those that read prompts last."""
+
+    replica: Natural
+    at_seconds: Seconds
+    for_seconds: Above
+
+
+class FailuresPart(Part, frozen=True):
+    """As :class:`simspec.serving.cluster.Failures`."""
+
+    mean_up_seconds: Above
+    mean_down_seconds: Above
+
+
+class DrafterDevicePart(Part, frozen=True):
+    """As :class:`simspec.serving.cluster.DrafterDevice`."""
+
+    devices: Count = 1
+    link_seconds: Seconds = 0.0
+
+
+class ClusterPart(Part, frozen=True):
+    """As :class:`simspec.serving.cluster.Cluster`; all ``replicas`` are as ``engine`` and ``memory`` say."""
+
+    replicas: Count = 1
+    routing: Literal["round-robin", "least-loaded", "session-affine"] = "round-robin"
+    prefill: PrefillPart | None = None
+    outages: tuple[OutagePart, ...] = ()
+    failures: FailuresPart | None = None
+    on_failure: Literal["restart", "resume", "lost"] = "restart"
+    retries: Natural = 3
+    drafter_device: DrafterDevicePart | None = None
+
+
 # -- what is asked of a run --------------------------------------------------------------------------------
 
 
@@ -189,6 +257,8 @@ class Scenario(Part, frozen=True):
     cost: CostPart
     lengths: FixedLengths | LogLengths | None = None
     memory: MemoryPart = MemoryPart()
+    cluster: ClusterPart = ClusterPart()
+    sessions: SessionsPart | None = None
     speculation: SpeculationPart | None = None
     objectives: ObjectivesPart = ObjectivesPart()
     warm_up: WarmUpPart = WarmUpPart()

@@ -6,58 +6,38 @@ needs the clock of the whole run, the memory or the objectives. Undefined is Non
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from simspec.scenario.config import ObjectivesPart, WarmUpPart
-from simspec.scenario.itl import NONE, Latencies, column, ends_of, from_emissions, from_steps
-from simspec.serving.config import Serving
+from simspec.scenario.itl import NONE, Latencies, column, from_emissions, from_steps
+from simspec.scenario.period import NS, period, rule
+from simspec.scenario.replicas import batch, blocks, failures, of_each, utilisation
+from simspec.serving.cluster import Cluster
 from simspec.serving.figures import figures
 from simspec.serving.request import Outcome
-
-Ints = NDArray[np.int64]
-NS = 1_000_000_000
-
-
-def warm_until(warm_up: WarmUpPart, requests: pa.Table) -> int:
-    """The instant, in nanoseconds, from which on a run is measured."""
-    if warm_up.seconds is not None:
-        return math.ceil(warm_up.seconds * NS)
-    if not warm_up.requests:
-        return 0
-    arrived = np.sort(column(requests, "arrived_at_ns"))
-    # If no more came, nothing is left to measure.
-    return int(arrived[warm_up.requests]) if warm_up.requests < len(arrived) else 1 << 62
+from simspec.serving.simulate import Records
 
 
 def measure(
-    steps: pa.Table,
-    requests: pa.Table,
-    emissions: pa.Table | None,
-    serving: Serving,
-    objectives: ObjectivesPart,
-    warm_up: WarmUpPart,
+    records: Records, cluster: Cluster, objectives: ObjectivesPart, warm_up: WarmUpPart
 ) -> dict[str, Any]:
-    """All figures, ready for JSON. Seconds are simulated ones.
+    """All figures, ready for JSON, of records that hold their tables. Seconds are simulated ones.
 
-    ``requests`` and ``output_tokens`` count the whole run; everything else leaves the warm-up out.
+    ``requests``, ``output_tokens`` and ``failures`` count the whole run; everything else leaves the warm-up
+    out. Of several engines, ``batch`` and ``kv_blocks`` are of one: mean over all, peak of any.
     """
-    since = warm_until(warm_up, requests)
-    late = column(steps, "started_at_ns") >= since
-    measured_steps = steps.filter(pa.array(late))
-    measured = requests.filter(pa.array(column(requests, "arrived_at_ns") >= since))
+    steps, requests, outages = records.steps, records.requests, records.outages
+    when = period(warm_up, steps, requests, len(cluster.engines))
+    measured_steps = steps.filter(pa.array(column(steps, "started_at_ns") >= when.since))
+    measured = requests.filter(pa.array(column(requests, "arrived_at_ns") >= when.since))
     of_requests = figures(measured_steps, measured)
-    # A step that runs into the measured time is left out whole, and so is the time until its end.
-    left_out = ends_of(steps)[~late]
-    begin = max(since, int(left_out[-1])) if len(left_out) else since
-    span = int(ends_of(measured_steps)[-1]) - begin if measured_steps.num_rows else 0
+    span = when.span_ns if measured_steps.num_rows else 0.0
     emitted = int(column(measured_steps, "emitted_tokens").sum())
-    latencies, why = _itl(steps, requests, emissions, serving, since)
+    latencies, why = _itl(steps, requests, records.emissions, cluster, when.since)
     return {
         "requests": _counts(requests),
         "output_tokens": int(column(requests, "produced_tokens").sum()),
@@ -83,16 +63,18 @@ def measure(
             "waste": of_requests.draft_waste,
             "length_shares": _lengths(measured_steps),
         },
-        "batch": _batch(measured_steps, span),
+        "batch": batch(measured_steps, when),
         "kv_blocks": {
-            "target": _kv(measured_steps, "target_blocks", serving.memory.target_blocks, span),
-            "drafter": _kv(measured_steps, "drafter_blocks", serving.memory.drafter_blocks, span),
+            kind: blocks(measured_steps, f"{kind}_blocks", _one(cluster, f"{kind}_blocks"), when)
+            for kind in ("target", "drafter")
         },
         "preemptions": int(column(measured_steps, "preempted_requests").sum()),
-        "utilisation": _utilisation(measured_steps, span),
+        "failures": failures(requests, outages),
+        "utilisation": utilisation(measured_steps, outages, when),
+        "replicas": of_each(measured_steps, measured, outages, when, cluster),
         "measured": {
-            "rule": _rule(warm_up),
-            "from_seconds": begin / NS if measured_steps.num_rows else None,
+            "rule": rule(warm_up),
+            "from_seconds": int(when.begins.min()) / NS if measured_steps.num_rows else None,
             "span_seconds": span / NS,
             "requests_left_out": requests.num_rows - measured.num_rows,
             "steps_left_out": steps.num_rows - measured_steps.num_rows,
@@ -102,14 +84,10 @@ def measure(
     }
 
 
-def _rule(warm_up: WarmUpPart) -> str:
-    if warm_up.seconds is not None:
-        begin = f"{warm_up.seconds:g} s"
-    elif warm_up.requests:
-        begin = f"the arrival of the request after the first {warm_up.requests}"
-    else:
-        return "nothing is left out"
-    return f"requests that arrive before {begin} are left out, and steps that begin before"
+def _one(cluster: Cluster, blocks: str) -> int | None:
+    """What every engine has of a kind of blocks; None without limit, or where they differ."""
+    found = {getattr(one.memory, blocks) for one in cluster.engines}
+    return found.pop() if len(found) == 1 else None
 
 
 def _counts(requests: pa.Table) -> dict[str, int]:
@@ -119,19 +97,22 @@ def _counts(requests: pa.Table) -> dict[str, int]:
 
 
 def _itl(
-    steps: pa.Table, requests: pa.Table, emissions: pa.Table | None, serving: Serving, since: int
+    steps: pa.Table, requests: pa.Table, emissions: pa.Table | None, cluster: Cluster, since: int
 ) -> tuple[Latencies, str | None]:
     if emissions is not None:
         return from_emissions(steps, emissions, since), None
-    unknown = Latencies(NONE, NONE)
-    if not serving.mixed:
-        return unknown, "prompts are read between steps that decode; set emissions = true"
-    if column(requests, "preemptions").any():
-        return unknown, "requests were preempted; set emissions = true"
+    unknown, ask = Latencies(NONE, NONE), "set emissions = true"
+    if cluster.prefill:
+        return unknown, f"requests go from one engine to another; {ask}"
+    if not all(one.mixed for one in cluster.engines):
+        return unknown, f"prompts are read between steps that decode; {ask}"
+    for name, what in (("preemptions", "were preempted"), ("restarts", "were in replicas that failed")):
+        if column(requests, name).any():
+            return unknown, f"requests {what}; {ask}"
     return from_steps(steps, since), None
 
 
-def _goodput(measured: pa.Table, objectives: ObjectivesPart, span: int) -> dict[str, Any]:
+def _goodput(measured: pa.Table, objectives: ObjectivesPart, span: float) -> dict[str, Any]:
     """Requests that finished and met every objective that is set; all None where none is.
 
     A request of one token has no time between tokens, and meets any objective on it.
@@ -173,49 +154,3 @@ def _lengths(steps: pa.Table) -> dict[str, float]:
     asked = column(steps, "draft_length_tokens")[column(steps, "decoding_requests") > 0]
     values, counts = np.unique(asked, return_counts=True)
     return {str(v): float(c / len(asked)) for v, c in zip(values.tolist(), counts, strict=True)}
-
-
-def _batch(steps: pa.Table, span: int) -> dict[str, float | int | None]:
-    """Requests in steps and in the queue: means over time, idle time included."""
-    seconds = _durations(steps)
-    rows = column(steps, "decoding_requests") + column(steps, "prefilling_requests")
-    queued = column(steps, "queued_requests")
-    return {
-        "mean_requests": float(np.dot(rows, seconds)) / span if span else None,
-        "peak_requests": int(rows.max()) if len(rows) else None,
-        "peak_queued": int(queued.max()) if len(queued) else None,
-    }
-
-
-def _kv(steps: pa.Table, name: str, total: int | None, span: int) -> dict[str, float | int | None]:
-    """Blocks in use: mean over time (nothing is held while the engine is idle), and peak.
-
-    A drafter's cache without limit is not counted at all by the engine: all None.
-    """
-    if name == "drafter_blocks" and total is None:
-        return dict.fromkeys(("total", "mean", "peak", "mean_share", "peak_share"))
-    used = column(steps, name)
-    mean = float(np.dot(used, _durations(steps))) / span if span else None
-    peak = int(used.max()) if len(used) else None
-    return {
-        "total": total,
-        "mean": mean,
-        "peak": peak,
-        "mean_share": mean / total if total and mean is not None else None,
-        "peak_share": peak / total if total and peak is not None else None,
-    }
-
-
-def _utilisation(steps: pa.Table, span: int) -> dict[str, float] | None:
-    """Shares of the measured time; they sum to 1. None without a step."""
-    if not span:
-        return None
-    names = ("draft", "verify", "prefill", "swap", "overhead")
-    found = {name: int(column(steps, f"{name}_ns").sum()) for name in names}
-    found["idle"] = span - sum(found.values())
-    return {name: ns / span for name, ns in found.items()}
-
-
-def _durations(steps: pa.Table) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = (ends_of(steps) - column(steps, "started_at_ns")).astype(np.float64)
-    return found

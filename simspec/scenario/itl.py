@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simspec.serving.figures import Spread
+from simspec.serving.step import PARTS
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -31,11 +32,15 @@ class Latencies:
 def from_steps(steps: pa.Table, since_ns: int) -> Latencies:
     """From the table of steps alone, those that began at ``since_ns`` or later.
 
-    Right only where every request that decodes is in every step from its first token on: reading mixed
-    with decoding, and nobody preempted. Then the last delivery to each row was the end of the step before.
+    Right only where every request that decodes is in every step of its engine from its first token on:
+    reading mixed with decoding, and nobody preempted or moved. Then the last delivery to each row was the end
+    of the step before.
     """
-    ends = ends_of(steps)
-    gaps = np.diff(ends, prepend=0)
+    ends, replica = ends_of(steps), column(steps, "replica")
+    gaps = np.zeros_like(ends)
+    for number in np.unique(replica):
+        own = replica == number
+        gaps[own] = np.diff(ends[own], prepend=0)
     rows, accepted = column(steps, "decoding_requests"), column(steps, "accepted_tokens")
     kept = (rows > 0) & (column(steps, "started_at_ns") >= since_ns)
     return _latencies(gaps[kept], rows[kept], accepted[kept])
@@ -44,8 +49,8 @@ def from_steps(steps: pa.Table, since_ns: int) -> Latencies:
 def from_emissions(steps: pa.Table, emissions: pa.Table, since_ns: int) -> Latencies:
     """From who emitted what in every step: right under every option."""
     ends, began = ends_of(steps), column(steps, "started_at_ns")
-    step, request = column(emissions, "step"), column(emissions, "request_id")
-    order = np.lexsort((step, request))
+    step, request = _rows_of(steps, emissions), column(emissions, "request_id")
+    order = np.lexsort((ends[step], request))
     step, request = step[order], request[order]
     emitted = column(emissions, "emitted_tokens")[order]
     if not len(step):
@@ -56,10 +61,20 @@ def from_emissions(steps: pa.Table, emissions: pa.Table, since_ns: int) -> Laten
     return _latencies(gaps, np.ones_like(gaps), emitted[again] - 1)
 
 
+def _rows_of(steps: pa.Table, emissions: pa.Table) -> Ints:
+    """In which row of the table of steps each emission's step stands, where no step is left out."""
+    replica, step = column(steps, "replica"), column(steps, "step")
+    order = np.lexsort((step, replica))
+    # The engine's first place in that order, and as many places on as its step says.
+    first = np.searchsorted(replica[order], column(emissions, "replica"))
+    found: Ints = order[first + column(emissions, "step")]
+    return found
+
+
 def ends_of(steps: pa.Table) -> Ints:
     """When each step ended, (N,) nanoseconds."""
     found = column(steps, "started_at_ns")
-    for name in ("draft", "verify", "prefill", "swap", "overhead"):
+    for name in PARTS:
         found = found + column(steps, f"{name}_ns")
     return found
 

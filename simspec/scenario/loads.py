@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,15 @@ from simspec.interop.log import RequestLog
 from simspec.interop.mooncake import read_mooncake
 from simspec.interop.sharegpt import Lengths, by_characters, by_tokenizer, read_sharegpt
 from simspec.provenance import sha256_file
-from simspec.scenario.config import ClosedLoad, FixedLengths, GammaLoad, LogLengths, LogLoad, PoissonLoad
+from simspec.scenario.config import (
+    ClosedLoad,
+    FixedLengths,
+    GammaLoad,
+    LogLengths,
+    LogLoad,
+    PoissonLoad,
+    SessionsPart,
+)
 from simspec.scenario.reading import Read
 from simspec.serving.arrivals import ClosedLoop, Gamma, OpenLoop, Poisson, Sizes, open_loop
 from simspec.streams import stream
@@ -41,6 +49,7 @@ class Load:
         drawn: whether each request draws its lengths from ``sizes``, or has the one of its own place.
         logs: what each log was taken to be and what was left out of it, for the report.
         inputs: name -> hash of each file read.
+        sessions: whose conversations requests belong to.
     """
 
     count: int
@@ -49,6 +58,7 @@ class Load:
     drawn: bool
     logs: list[dict[str, object]]
     inputs: dict[str, str]
+    sessions: SessionsPart | None = None
 
     @property
     def listed(self) -> bool:
@@ -62,6 +72,10 @@ class Load:
             # One by one from one stream: a longer workload begins with the same lengths.
             chosen = stream(seed, "lengths").integers(len(sizes.prompt_tokens), size=self.count)
             sizes = Sizes(sizes.prompt_tokens[chosen], sizes.output_tokens[chosen])
+        if (told := self.sessions) is not None:
+            weights = np.arange(1, told.count + 1, dtype=np.float64) ** -told.skew
+            whose = stream(seed, "sessions").choice(told.count, self.count, p=weights / weights.sum())
+            sizes = replace(sizes, sessions=whose)
         process = self.process
         if isinstance(process, ClosedLoad):
             return ClosedLoop(process.clients, sizes.requests(), process.think_seconds)
@@ -76,7 +90,7 @@ def open_load(read: Read) -> Load:
     Raises:
         BadInput: naming the file, its row and column, or the key of the scenario.
     """
-    workload, lengths = read.scenario.workload, read.scenario.lengths
+    workload, lengths, sessions = read.scenario.workload, read.scenario.lengths, read.scenario.sessions
     logs: list[dict[str, object]] = []
     inputs: dict[str, str] = {}
     process: Poisson | Gamma | ClosedLoad | Ints
@@ -95,17 +109,17 @@ def open_load(read: Read) -> Load:
         process, count = workload, workload.requests
     if lengths is None:
         assert own is not None  # the reader of scenarios refused the rest
-        return Load(count, process, own, False, logs, inputs)
+        return Load(count, process, own, False, logs, inputs, sessions)
     if isinstance(lengths, FixedLengths):
         alike = Sizes.alike(count, lengths.prompt_tokens, lengths.output_tokens)
-        return Load(count, process, alike, False, logs, inputs)
+        return Load(count, process, alike, False, logs, inputs, sessions)
     path = read.beside(lengths.path)
     found = _lengths(lengths, path, read)
     logs.append(_described("lengths", found, {}))
     inputs[path.name] = sha256_file(path)
     if lengths.tokenizer is not None:
         inputs["tokenizer"] = sha256_file(read.beside(lengths.tokenizer))
-    return Load(count, process, Sizes(found.prompt_tokens, found.output_tokens), True, logs, inputs)
+    return Load(count, process, Sizes(found.prompt_tokens, found.output_tokens), True, logs, inputs, sessions)
 
 
 def _arrivals(workload: LogLoad, path: Path) -> RequestLog:

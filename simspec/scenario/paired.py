@@ -89,8 +89,12 @@ def luck(built: Built) -> list[str]:
         found.append("arrivals")
     if built.load.drawn:
         found.append("lengths")
+    if built.load.sessions is not None:
+        found.append("sessions")
     if built.serving.speculation is not None:
         found.append("verdicts")
+    if built.cluster.failures is not None:
+        found.append("failures")
     return found
 
 
@@ -128,10 +132,7 @@ def assumptions(built: Built) -> tuple[dict[str, Built], Fitted]:
             hint="take a policy that needs neither",
         )
     fitted = fit(speculation.source, policy.longest)
-    found = {
-        name: replace(built, serving=replace(built.serving, speculation=replace(speculation, source=source)))
-        for name, source in fitted.sources(speculation.source).items()
-    }
+    found = {name: built.replaying(source) for name, source in fitted.sources(speculation.source).items()}
     return found, fitted
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simspec.scenario.build import Built
 from simspec.scenario.figures import measure
-from simspec.serving.config import Serving
-from simspec.serving.simulate import simulate
+from simspec.serving.cluster import DrafterDevice
+from simspec.serving.simulate import Records, simulate
 
-TABLES = ("steps", "requests", "emissions")
+TABLES = ("steps", "requests", "emissions", "outages")
 
 
 @dataclass(frozen=True)
@@ -40,30 +39,33 @@ def run(
     *,
     until_seconds: float | None = None,
     folder: Path | None = None,
-    serving: Serving | None = None,
 ) -> Ran:
     """Simulate, then measure.
 
     Args:
         until_seconds: stop then, whatever the scenario says.
         folder: write the tables there, as Parquet.
-        serving: another engine under the same requests.
     """
     scenario = built.scenario
-    engine = serving or built.serving
     until = until_seconds if until_seconds is not None else scenario.until_seconds
     load = built.load.workload(seed)
     begin = time.perf_counter()
-    records = simulate(engine, load, seed, until_seconds=until, folder=folder, emissions=scenario.emissions)
+    records = simulate(
+        built.cluster, load, seed, until_seconds=until, folder=folder, emissions=scenario.emissions
+    )
     wall = time.perf_counter() - begin
-    steps, requests, emissions = records.steps, records.requests, records.emissions
     if folder is not None:
-        steps, requests, *more = (
-            _read(folder, name) for name in TABLES if scenario.emissions or name != "emissions"
-        )
-        emissions = more[0] if more else None
-    found = measure(steps, requests, emissions, engine, scenario.objectives, scenario.warm_up)
+        records = _written(records, folder)
+    found = measure(records, built.cluster, scenario.objectives, scenario.warm_up)
+    if built.cluster.drafter_device is not None:
+        found["drafter_device"] = _of_device(records, built.cluster.drafter_device)
     return Ran(found, wall)
+
+
+def _of_device(records: Records, told: DrafterDevice) -> dict[str, float | None]:
+    """Of the whole run: work that the drafter's devices were given, and its share of their time."""
+    time = records.ended_at * told.devices
+    return {"busy_seconds": records.drafters_ns * 1e-9, "share": records.drafters_ns / time if time else None}
 
 
 def machine_figures(ran: Ran) -> dict[str, Any]:
@@ -89,5 +91,7 @@ def describe(built: Built) -> dict[str, Any]:
     }
 
 
-def _read(folder: Path, name: str) -> pa.Table:
-    return pq.read_table(folder / f"{name}.parquet")
+def _written(records: Records, folder: Path) -> Records:
+    """With the tables that went to files."""
+    tables = {name: pq.read_table(folder / f"{name}.parquet") for name in TABLES if getattr(records, name) is not None}
+    return replace(records, **tables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simspec.serving.recorder import Recorder
+from simspec.serving.recorder import Steps
 from simspec.serving.request import NEVER
 from simspec.serving.scheduling import Scheduler
 from simspec.serving.step import Done, Plan
@@ -10,24 +10,24 @@ from simspec.serving.verdicts import Verdicts
 
 
 def apply(
-    scheduler: Scheduler, verdicts: Verdicts | None, plan: Plan, recorder: Recorder, step: int, now: int
+    scheduler: Scheduler, verdicts: Verdicts | None, plan: Plan, recorder: Steps, now: int
 ) -> Done:
     """Bring about what was planned, as of the instant ``now`` at which the step ends."""
     accepted, emitted, finished = (
-        _decode(scheduler, verdicts, plan, recorder, step) if plan.rows else (0, 0, [])
+        _decode(scheduler, verdicts, plan, recorder) if plan.rows else (0, 0, [])
     )
     read = 0
     for slot, tokens, _ in plan.chunks:
         read += tokens
         if scheduler.batch.read(slot, tokens):
             emitted += 1
-            if _first_token(scheduler, verdicts, slot, recorder, step, now):
+            if _first_token(scheduler, verdicts, slot, recorder, now):
                 finished.append(slot)
     return Done(accepted, emitted, read, finished)
 
 
 def _decode(
-    scheduler: Scheduler, verdicts: Verdicts | None, plan: Plan, recorder: Recorder, step: int
+    scheduler: Scheduler, verdicts: Verdicts | None, plan: Plan, recorder: Steps
 ) -> tuple[int, int, list[int]]:
     batch = scheduler.batch
     if plan.drafted and verdicts is not None:
@@ -40,7 +40,7 @@ def _decode(
         accepted = 0
         batch.advance_plainly()
     if recorder.emissions:
-        recorder.emit(step, batch, emitted)
+        recorder.emit(batch, emitted)
     if verdicts is not None:
         verdicts.move(emitted)
     scheduler.give_back()
@@ -48,7 +48,7 @@ def _decode(
 
 
 def _first_token(
-    scheduler: Scheduler, verdicts: Verdicts | None, slot: int, recorder: Recorder, step: int, now: int
+    scheduler: Scheduler, verdicts: Verdicts | None, slot: int, recorder: Steps, now: int
 ) -> bool:
     """A prompt is read, and its forward gives a token; whether that was the request's last."""
     ticket = scheduler.batch.ticket(slot)
@@ -56,7 +56,7 @@ def _first_token(
     if ticket.first_token_at == NEVER:
         ticket.first_token_at = now
     if recorder.emissions:
-        recorder.emit_first(step, ticket)
+        recorder.emit_first(ticket)
     request = ticket.request
     if ticket.produced == request.output_tokens:
         return True

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simspec.errors import BadInput
 from simspec.serving.clock import nanoseconds
-from simspec.serving.request import Request
+from simspec.serving.request import NEVER, Request
 from simspec.streams import stream
 
 Ints = NDArray[np.int64]
@@ -74,10 +75,11 @@ class Listed:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Prompt and output tokens of each request, shape (R,) both."""
+    """Prompt and output tokens of each request, shape (R,) both; ``sessions`` too, where they have any."""
 
     prompt_tokens: Ints
     output_tokens: Ints
+    sessions: Ints | None = None
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "output_tokens"):
@@ -89,6 +91,8 @@ class Sizes:
                 raise BadInput(f"{name} of request {low[0]} is {values[low[0]]}", allowed="at least 1")
         if len(self.prompt_tokens) != len(self.output_tokens):
             raise BadInput(f"{len(self.prompt_tokens)} prompts and {len(self.output_tokens)} outputs")
+        if self.sessions is not None and len(self.sessions) != len(self.prompt_tokens):
+            raise BadInput(f"{len(self.prompt_tokens)} prompts and {len(self.sessions)} sessions")
 
     @classmethod
     def alike(cls, count: int, prompt_tokens: int, output_tokens: int) -> Sizes:
@@ -96,8 +100,10 @@ class Sizes:
 
     def requests(self) -> Iterator[Request]:
         """The requests, numbered from 0; made one by one, so that they need not all be in memory."""
-        for i, (prompt, output) in enumerate(zip(self.prompt_tokens, self.output_tokens, strict=True)):
-            yield Request(i, int(prompt), int(output))
+        whose = repeat(NEVER, len(self.prompt_tokens)) if self.sessions is None else self.sessions
+        sizes = zip(self.prompt_tokens, self.output_tokens, whose, strict=True)
+        for i, (prompt, output, session) in enumerate(sizes):
+            yield Request(i, int(prompt), int(output), int(session))
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,8 @@ class OpenLoop:
 class ClosedLoop:
     """``clients`` that each send a request, wait for its end, think, and send the next of the list.
 
-    ``think_seconds`` is how long each waits between an answer and its next request.
+    A request without session belongs to its client. ``think_seconds`` is how long each waits between an
+    answer and its next request.
     """
 
     clients: int

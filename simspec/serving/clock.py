@@ -21,13 +21,15 @@ class Stage(IntEnum):
     """What happens first at one instant; within a stage, what was scheduled first.
 
     SimPy orders events by (time, priority, sequence number), and its own housekeeping has priority 0;
-    a stage is the priority. Whoever arrives at the instant at which a step ends is there when the next
-    step is planned.
+    a stage is the priority. A replica that fails at the instant at which its step would end does not end it,
+    and gets nobody who arrives then. Whoever arrives at the instant at which a step ends is there when the
+    next step is planned.
     """
 
-    ARRIVE = 1
-    STEP = 2
-    PLAN = 3
+    CHANGE = 1
+    ARRIVE = 2
+    STEP = 3
+    PLAN = 4
 
 
 class Pause(Event):

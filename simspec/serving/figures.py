@@ -36,26 +36,12 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Shares:
-    """Where the engine's time went, from the beginning to the end of its last step; sums to 1."""
-
-    draft: float
-    verify: float
-    prefill: float
-    swap: float
-    overhead: float
-    idle: float
-
-
-@dataclass(frozen=True)
 class Figures:
     """What a simulation amounts to.
 
     Attributes:
         requests: how many requests ended how.
         output_tokens: emitted by requests that finished or were going on.
-        span_seconds: to the end of the last step.
-        throughput_tokens_per_second: output tokens over that span.
         ttft_seconds: of requests that have a first token.
         queueing_seconds: from arrival to the first admission, of requests admitted.
         tpot_seconds: of finished requests of at least two tokens.
@@ -64,13 +50,10 @@ class Figures:
         emitted_per_pass_mean: mean over requests that had one.
         draft_waste: share of drafted tokens that were not accepted; None where none was drafted.
         preemptions: how often a request lost its place.
-        time: None without a step.
     """
 
     requests: dict[str, int]
     output_tokens: int
-    span_seconds: float
-    throughput_tokens_per_second: float | None
     ttft_seconds: Spread
     queueing_seconds: Spread
     tpot_seconds: Spread
@@ -79,7 +62,6 @@ class Figures:
     emitted_per_pass_mean: float | None
     draft_waste: float | None
     preemptions: int
-    time: Shares | None
 
 
 def figures(steps: pa.Table, requests: pa.Table) -> Figures:
@@ -92,24 +74,11 @@ def figures(steps: pa.Table, requests: pa.Table) -> Figures:
     several = finished & (produced > 1)
     decoded = passes > 0
 
-    parts = {
-        name: _numbers(steps, f"{name}_ns") for name in ("draft", "verify", "prefill", "swap", "overhead")
-    }
-    busy = {name: int(values.sum()) for name, values in parts.items()}
-    span = 0
-    if steps.num_rows:
-        span = int(_numbers(steps, "started_at_ns")[-1] + sum(int(values[-1]) for values in parts.values()))
     rows, drafted = (int(_numbers(steps, n).sum()) for n in ("decoding_requests", "drafted_tokens"))
     taken = int(_numbers(steps, "accepted_tokens").sum())
-    shares = None
-    if span:
-        idle = (span - sum(busy.values())) / span
-        shares = Shares(**{name: ns / span for name, ns in busy.items()}, idle=idle)
     return Figures(
         requests={str(name): int((outcome == name).sum()) for name in sorted(set(outcome))},
         output_tokens=int(produced.sum()),
-        span_seconds=span * 1e-9,
-        throughput_tokens_per_second=int(produced.sum()) / (span * 1e-9) if span else None,
         ttft_seconds=_seconds(first - arrived, first >= 0),
         queueing_seconds=_seconds(admitted - arrived, admitted >= 0),
         tpot_seconds=Spread.of((ended - first)[several] * 1e-9 / (produced[several] - 1)),
@@ -120,7 +89,6 @@ def figures(steps: pa.Table, requests: pa.Table) -> Figures:
         ),
         draft_waste=1 - taken / drafted if drafted else None,
         preemptions=int(_numbers(requests, "preemptions").sum()),
-        time=shares,
     )
 
 

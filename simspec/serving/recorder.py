@@ -32,12 +32,14 @@ def _count(name: str, unit: str, meaning: str, *, nullable: bool = False) -> Col
 STEPS = Table(
     "steps",
     (
-        _count("step", "index", "the step, numbered from 0"),
+        _count("replica", "index", "the engine, of several"),
+        _count("step", "index", "the engine's step, numbered from 0"),
         _count("started_at_ns", "nanoseconds", "when it began"),
         _count("draft_ns", "nanoseconds", "forwards of the drafter, its reading of prompts included"),
         _count("verify_ns", "nanoseconds", "the target's forward over the rows that decode"),
         _count("prefill_ns", "nanoseconds", "what that forward took longer for the prompts in it"),
         _count("swap_ns", "nanoseconds", "moving KV blocks to the host and back"),
+        _count("wait_ns", "nanoseconds", "waiting for the drafter's own device, and for the link to it"),
         _count("overhead_ns", "nanoseconds", "fixed time of the step"),
         _count("queued_requests", "requests", "that waited when it began, after admission"),
         _count("decoding_requests", "requests", "rows that decoded"),
@@ -55,7 +57,7 @@ STEPS = Table(
         _count("preempted_requests", "requests", "that lost their place as the step was planned"),
         _count("finished_requests", "requests", "that had all their tokens when it ended"),
     ),
-    key=("step",),
+    key=("replica", "step"),
 )
 
 REQUESTS = Table(
@@ -65,6 +67,8 @@ REQUESTS = Table(
         Column(
             "outcome", pa.string(), "name", "how it ended", choices=tuple(o.name.lower() for o in Outcome)
         ),
+        _count("replica", "index", "the engine that had it, or had it last", nullable=True),
+        _count("session", "index", "whose conversation it belongs to", nullable=True),
         _count("arrived_at_ns", "nanoseconds", "when it came"),
         _count("admitted_at_ns", "nanoseconds", "when it first got a place in the batch", nullable=True),
         _count("first_token_at_ns", "nanoseconds", "when its first token was out", nullable=True),
@@ -76,20 +80,36 @@ REQUESTS = Table(
         _count("drafted_tokens", "tokens", "drafted for it"),
         _count("accepted_tokens", "tokens", "of these, accepted"),
         _count("preemptions", "times", "that it lost its place"),
+        _count("restarts", "times", "that its replica failed under it"),
+        _count("discarded_tokens", "tokens", "that it had got and that were thrown away then"),
     ),
     key=("request_id",),
+)
+
+OUTAGES = Table(
+    "outages",
+    (
+        _count("replica", "index", "the engine that failed"),
+        _count("failed_at_ns", "nanoseconds", "when"),
+        _count("back_at_ns", "nanoseconds", "when it is back; that may be after the end of the simulation"),
+        _count("step_began_at_ns", "nanoseconds", "when the step began that was lost", nullable=True),
+        _count("batch_requests", "requests", "that had a place in its batch"),
+        _count("queued_requests", "requests", "that waited there"),
+    ),
+    key=("replica", "failed_at_ns"),
 )
 
 EMISSIONS = Table(
     "emissions",
     (
-        _count("step", "index", "the step"),
+        _count("replica", "index", "the engine"),
+        _count("step", "index", "its step"),
         _count("request_id", "index", "a request that emitted in it"),
         _count("emitted_tokens", "tokens", "that it emitted"),
         _count("drafted_tokens", "tokens", "that were drafted for it"),
         _count("accepted_tokens", "tokens", "of these, accepted"),
     ),
-    key=("step", "request_id"),
+    key=("replica", "step", "request_id"),
 )
 
 _PLACE = {column.name: place for place, column in enumerate(STEPS.columns)}
@@ -102,34 +122,36 @@ class Recorder:
     Attributes:
         outcomes: requests that ended, by outcome.
         request_ns: sum over time of the requests in the system, in request-nanoseconds.
-        emissions: whether the emissions of every step are kept too.
+        inside: requests that have come and have not ended.
     """
 
-    def __init__(self, folder: Path | None = None, *, emissions: bool = False):
-        self.emissions = emissions
+    def __init__(self, folder: Path | None = None, *, emissions: bool = False, outages: bool = False):
         self.outcomes = dict.fromkeys(Outcome, 0)
-        self.request_ns = self.arrived = self.steps = 0
-        self._inside = self._changed_at = 0
+        self.request_ns = self.arrived = 0
+        self.inside = self._changed_at = 0
         self._steps = _Rows(STEPS, folder)
         self._requests = _Rows(REQUESTS, folder)
-        self._emissions = _Rows(EMISSIONS, folder if emissions else None)
+        self._emissions = _Rows(EMISSIONS, folder) if emissions else None
+        self._outages = _Rows(OUTAGES, folder) if outages else None
 
     def arrive(self, now: int) -> None:
         """A request comes."""
         self.arrived += 1
         self._count_until(now)
-        self._inside += 1
+        self.inside += 1
 
     def end(self, ticket: Ticket, outcome: Outcome, now: int) -> None:
         """A request is over."""
         self._count_until(now)
-        self._inside -= 1
+        self.inside -= 1
         self.outcomes[outcome] += 1
         request = ticket.request
         self._requests.add(
             (
                 request.request_id,
                 outcome,
+                ticket.replica,
+                request.session,
                 ticket.arrived_at,
                 ticket.admitted_at,
                 ticket.first_token_at,
@@ -141,14 +163,43 @@ class Recorder:
                 ticket.drafted,
                 ticket.accepted,
                 ticket.preemptions,
+                ticket.restarts,
+                ticket.discarded,
             )
         )
 
-    def add_step(self, step: int, started_at: int, price: Price, plan: Plan, done: Done) -> None:
+    def of(self, replica: int) -> Steps:
+        """What an engine writes its steps to."""
+        return Steps(replica, self._steps, self._emissions)
+
+    def add_outage(self, *row: int | None) -> None:
+        """An engine has failed; in the order of :data:`OUTAGES`."""
+        assert self._outages is not None
+        self._outages.add(tuple(NEVER if value is None else value for value in row))
+
+    def close(self) -> dict[str, pa.Table]:
+        """Write what is left. Returns the tables by name, empty where they went to files."""
+        kept = (self._steps, self._requests, self._emissions, self._outages)
+        return {rows.table.name: rows.close() for rows in kept if rows is not None}
+
+    def _count_until(self, now: int) -> None:
+        self.request_ns += self.inside * (now - self._changed_at)
+        self._changed_at = now
+
+
+class Steps:
+    """The steps of one engine; ``count`` of them so far. ``emissions``: whether they are kept too."""
+
+    def __init__(self, replica: int, steps: _Rows, emissions: _Rows | None):
+        self.replica, self._steps, self._emissions = replica, steps, emissions
+        self.emissions, self.count = emissions is not None, 0
+
+    def add(self, started_at: int, price: Price, plan: Plan, done: Done) -> None:
         """A step that is over; in the order of :data:`STEPS`."""
         self._steps.add(
             (
-                step,
+                self.replica,
+                self.count,
                 started_at,
                 *price,
                 plan.queued,
@@ -167,33 +218,29 @@ class Recorder:
                 len(done.finished),
             )
         )
+        self.count += 1
 
-    def add_steps(self, count: int, **columns: Ints | int) -> None:
+    def add_many(self, count: int, **columns: Ints | int) -> None:
         """Several steps at once: columns by name, one number where all are alike; 0 where left out."""
         rows = np.zeros((count, len(STEPS.columns)), np.int64)
+        rows[:, 0], rows[:, 1] = self.replica, np.arange(self.count, self.count + count)
+        self.count += count
         for name, values in columns.items():
             rows[:, _PLACE[name]] = values
         self._steps.add_many(rows)
 
-    def emit(self, step: int, batch: Batch, emitted: Ints) -> None:
-        """What rows that decode emitted in a step, (C,); the other slots have 0."""
+    def emit(self, batch: Batch, emitted: Ints) -> None:
+        """What rows that decode emitted in the coming step, (C,); the other slots have 0."""
+        assert self._emissions is not None
         rows = np.stack([emitted, batch.drafted_now, emitted - batch.decoding], axis=1)
         for slot in np.flatnonzero(emitted).tolist():
             request_id = batch.ticket(slot).request.request_id
-            self._emissions.add((step, request_id, *rows[slot].tolist()))
+            self._emissions.add((self.replica, self.count, request_id, *rows[slot].tolist()))
 
-    def emit_first(self, step: int, ticket: Ticket) -> None:
-        """A prompt's reading gave a token."""
-        self._emissions.add((step, ticket.request.request_id, 1, 0, 0))
-
-    def close(self) -> dict[str, pa.Table]:
-        """Write what is left. Returns the tables by name, empty where they went to files."""
-        kept = [self._steps, self._requests, *([self._emissions] if self.emissions else [])]
-        return {rows.table.name: rows.close() for rows in kept}
-
-    def _count_until(self, now: int) -> None:
-        self.request_ns += self._inside * (now - self._changed_at)
-        self._changed_at = now
+    def emit_first(self, ticket: Ticket) -> None:
+        """A prompt's reading gave a token in the coming step."""
+        assert self._emissions is not None
+        self._emissions.add((self.replica, self.count, ticket.request.request_id, 1, 0, 0))
 
 
 class _Rows:

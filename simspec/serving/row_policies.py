@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simspec.errors import BadInput
 from simspec.speculation import lengths as rules
-from simspec.speculation.lengths import G4, Decision, LengthRule, Static
+from simspec.speculation.lengths import G4, Decision, LengthRule, LibraSpec, Static
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -96,7 +96,7 @@ class ByRule:
     def lengths(self, view: RowView, state: Floats) -> Decision:
         slots, depth = view.confidence.shape
         priced = np.ones((slots, depth + 1))
-        if self.weighs_confidence:
+        if not isinstance(self.rule, Static | G4 | LibraSpec):
             priced[:] = view.seconds(depth)
         limit = np.minimum(view.length, depth)
         return self.rule.decide(rules.View(view.confidence, limit, priced), state)
@@ -133,8 +133,9 @@ class Joint:
         survival = np.cumprod(view.confidence, axis=1)
         survival *= view.decoding[:, None]
         flat = survival.ravel()
+        some = np.flatnonzero(flat)
         # Survivals never rise along a row and the sort is stable: places come in their order.
-        order = np.argsort(-flat, kind="stable")[: np.count_nonzero(flat)]
+        order = some[np.argsort(-flat[some], kind="stable")]
         tokens = np.concatenate([[float(view.decoding.sum())], flat[order]]).cumsum()
         widest = np.concatenate([[0], np.maximum.accumulate(order % depth + 1)])
         rate = tokens / view.verifying(depth, widest, np.arange(len(tokens)))

@@ -69,7 +69,7 @@ class Scheduler:
         """First come, first served: while there is a slot, and memory beyond what the rows may need now.
 
         A request gets blocks for all of its text at once. Returns slots of those that go on where they were
-        when their blocks were swapped out; the others read their text first.
+        when their blocks were swapped out, or brought by whoever read them; the others read their text first.
         """
         resumed: list[int] = []
         batch, queue = self.batch, self.queue
@@ -92,11 +92,19 @@ class Scheduler:
                 pool.take(slot, tokens)
             if ticket.admitted_at == NEVER:
                 ticket.admitted_at = now
-            if ticket.swapped:
-                self._move(ticket)
+            if ticket.swapped or ticket.carried:
+                if ticket.swapped:
+                    self._move(ticket)
+                ticket.carried = False
                 batch.begin(slot, ticket.lags)
                 resumed.append(slot)
         return resumed
+
+    def in_order(self) -> list[int]:
+        """Slots that are held, in order of admission."""
+        tickets = self.batch.tickets
+        held = [(ticket.admission, slot) for slot, ticket in enumerate(tickets) if ticket is not None]
+        return [slot for _, slot in sorted(held)]
 
     def leave(self, slot: int) -> Ticket:
         """Empty a slot and free its blocks; whoever was in it."""

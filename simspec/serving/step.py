@@ -50,11 +50,16 @@ class Price(NamedTuple):
     verify_ns: int
     prefill_ns: int
     swap_ns: int
+    wait_ns: int
     overhead_ns: int
 
     @property
     def total_ns(self) -> int:
-        return self[0] + self[1] + self[2] + self[3] + self[4]
+        return self[0] + self[1] + self[2] + self[3] + self[4] + self[5]
+
+
+# The same without their unit; a step's parts sum to its duration.
+PARTS = tuple(name.removesuffix("_ns") for name in Price._fields)
 
 
 class Done(NamedTuple):

@@ -19,6 +19,7 @@ from simspec.cost.shape import StepShape
 from simspec.serving.batch import Batch
 from simspec.serving.clock import nanoseconds
 from simspec.serving.config import Serving
+from simspec.serving.devices import Devices
 from simspec.serving.pricing import Drafter, Pricer
 from simspec.serving.step import Chunk, Plan, Price
 
@@ -32,9 +33,11 @@ KEEPS_UP = 2
 class StepCost:
     """Prices plans. Holds nothing but buffers and prices already asked for."""
 
-    def __init__(self, serving: Serving):
+    def __init__(self, serving: Serving, devices: Devices | None = None):
+        """``devices``: where drafters run, if not on the target's device."""
         speculation = serving.speculation
         self.speculating = speculation is not None
+        self.devices = devices
         self.pricer = Pricer(serving.costs, () if speculation is None else speculation.others)
         self.swap_ns = nanoseconds(serving.memory.block_swap_seconds)
         self._lengths = np.arange(1, serving.lookahead + 1)[:, None]
@@ -43,15 +46,15 @@ class StepCost:
         # Whether a look-up has to be made before anybody knows how much is drafted.
         self._always = speculation is not None and getattr(speculation.policy, "weighs_confidence", False)
 
-    def price(self, plan: Plan, batch: Batch) -> Price:
-        """What the planned step costs.
+    def price(self, plan: Plan, batch: Batch, now: int = 0) -> Price:
+        """What the planned step costs, if it begins ``now``.
 
         A forward over rows that decode and prompts at once is priced as one; ``prefill_ns`` is what it
         takes longer for the prompts. (It may take less where it leaves a graph that was mostly padding, or
         by the noise of a measured table; all of it is then ``verify_ns``.)
         """
         pricer, rows = self.pricer, plan.rows
-        draft = verify = prefill = 0
+        draft = verify = prefill = reading = wait = 0
         overhead = pricer.overhead_ns
         width = tokens = longest = 0
         if rows:
@@ -69,8 +72,12 @@ class StepCost:
             verify = min(verify, whole)
             prefill = whole - verify
             if self.speculating and not batch.several and not pricer.drafters[0].lookup:
-                draft += pricer.drafters[0].price_ns(more, most, new, far, read)
-        return Price(draft, verify, prefill, plan.moved * self.swap_ns, overhead)
+                reading = pricer.drafters[0].price_ns(more, most, new, far, read)
+        if self.devices is None:
+            draft += reading
+        else:
+            draft, wait = self.devices.serve(now, draft, reading, verify + prefill)
+        return Price(draft, verify, prefill, plan.moved * self.swap_ns, wait, overhead)
 
     def longest(self, batch: Batch) -> int:
         """Context of the longest row, where a cost looks at that."""
@@ -102,8 +109,7 @@ class StepCost:
         price_ns, lookup = self.pricer.drafters[0]
         width = drafted if lookup else 1
         drafting = price_ns(rows, width, rows * width, context, tokens) * (1 if lookup else drafted)
-        same = np.full(len(total), rows)
-        shape = StepShape(same, widest + 1, total + rows, np.full_like(same, context), same * 0 + tokens)
+        shape = StepShape(np.asarray(rows), widest + 1, total + rows, np.asarray(context), np.asarray(tokens))
         spent = self.pricer.overhead_ns + drafting
         return np.asarray((self.pricer.target_many_ns(shape) + spent) * 1e-9)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simspec.serving.recorder import Recorder
+from simspec.serving.recorder import Steps
 from simspec.serving.scheduling import Scheduler
 from simspec.serving.step import Plan, Price
 from simspec.serving.stepcost import StepCost
@@ -40,7 +40,7 @@ class Stride:
     overhead_ns: int
 
     def apply(
-        self, scheduler: Scheduler, verdicts: Verdicts | None, recorder: Recorder, first_step: int
+        self, scheduler: Scheduler, verdicts: Verdicts | None, recorder: Steps
     ) -> None:
         """Move rows, memory, texts and tables to the end of the last step."""
         batch, count, rows = scheduler.batch, len(self.ends), self.plan.rows
@@ -49,12 +49,11 @@ class Stride:
         blocks = [scheduler.blocks_during(pool, past) for pool in scheduler.pools]
         # Whoever came at the instant at which a step ends was there when the next one began.
         newcomers = len(scheduler.queue) - self.plan.queued
-        came = [scheduler.queue[-n].arrived_at for n in range(newcomers, 0, -1)]
+        came = [scheduler.queue[-n].queued_at for n in range(newcomers, 0, -1)]
         finished = np.zeros(count, np.int64)
         finished[-1] = np.count_nonzero(batch.room < count)
-        recorder.add_steps(
+        recorder.add_many(
             count,
-            step=first_step + past,
             started_at_ns=starts,
             verify_ns=self.verify_ns,
             overhead_ns=self.overhead_ns,

@@ -20,9 +20,12 @@ import pyarrow.parquet as pq
 
 from simspec.errors import BadInput
 from simspec.serving.clock import nanoseconds
+from simspec.serving.step import PARTS as OF_A_STEP
 
 # How a step's parts are laid end to end. The simulation knows how long each is, not which comes first.
-PARTS = ("swap", "draft", "verify", "prefill", "overhead")
+_ORDER = ("swap", "wait", "draft")
+PARTS = (*_ORDER, *(part for part in OF_A_STEP if part not in _ORDER))
+# Numbers of processes: engines, of several each its own, and requests.
 ENGINE, REQUESTS = 1, 2
 # Counter -> its lines -> the column of the table of steps.
 COUNTERS = {
@@ -55,7 +58,8 @@ def write_timeline(folder: Path, window: str, path: Path) -> None:
     """
     begin, end = window_of(window)
     steps, requests = (pq.read_table(folder / f"{name}.parquet") for name in ("steps", "requests"))
-    document = timeline(steps, requests, begin, end)
+    failed = folder / "outages.parquet"
+    document = timeline(steps, requests, begin, end, pq.read_table(failed) if failed.exists() else None)
     if not any(event["ph"] == "X" for event in document["traceEvents"]):
         raise BadInput(
             f"window {window!r}: no step and no request in it", allowed="seconds of the simulation"
@@ -68,12 +72,21 @@ def write_timeline(folder: Path, window: str, path: Path) -> None:
         raise BadInput(f"cannot be written: {error.strerror}", where=path) from error
 
 
-def timeline(steps: pa.Table, requests: pa.Table, begin_ns: int, end_ns: int) -> dict[str, Any]:
-    """Every step and request of the tables that is there in [begin, end), each whole.
+def timeline(
+    steps: pa.Table, requests: pa.Table, begin_ns: int, end_ns: int, outages: pa.Table | None = None
+) -> dict[str, Any]:
+    """Every step, request and outage of the tables that is there in [begin, end), each whole.
 
     Times are :class:`decimal.Decimal` microseconds.
     """
-    events = [*_names(), *_steps(steps, begin_ns, end_ns), *_requests(requests, begin_ns, end_ns)]
+    numbers = sorted({0, *steps["replica"].to_pylist()})
+    events = [*_names(numbers)]
+    for number in numbers:
+        own = steps.filter(pc.equal(steps["replica"], number))
+        events += _steps(own, begin_ns, end_ns, _process(number))
+    if outages is not None:
+        events += _outages(outages, begin_ns, end_ns)
+    events += _requests(requests, begin_ns, end_ns)
     said = {
         "window_ns": [begin_ns, end_ns],
         "parts_of_a_step": "laid end to end; their order is a convention",
@@ -81,13 +94,19 @@ def timeline(steps: pa.Table, requests: pa.Table, begin_ns: int, end_ns: int) ->
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": said}
 
 
-def _names() -> Iterator[Event]:
-    for process, name in ((ENGINE, "engine"), (REQUESTS, "requests")):
+def _process(replica: int) -> int:
+    return ENGINE if not replica else REQUESTS + replica
+
+
+def _names(replicas: list[int]) -> Iterator[Event]:
+    names = {_process(n): f"engine {n}" if len(replicas) > 1 else "engine" for n in replicas}
+    for process, name in {**names, REQUESTS: "requests"}.items():
         yield {"ph": "M", "pid": process, "tid": 0, "name": "process_name", "args": {"name": name}}
-    yield {"ph": "M", "pid": ENGINE, "tid": 0, "name": "thread_name", "args": {"name": "steps"}}
+    for process in names:
+        yield {"ph": "M", "pid": process, "tid": 0, "name": "thread_name", "args": {"name": "steps"}}
 
 
-def _steps(steps: pa.Table, begin_ns: int, end_ns: int) -> Iterator[Event]:
+def _steps(steps: pa.Table, begin_ns: int, end_ns: int, process: int) -> Iterator[Event]:
     ends = steps["started_at_ns"]
     for part in PARTS:
         ends = pc.add(ends, steps[f"{part}_ns"])
@@ -97,23 +116,34 @@ def _steps(steps: pa.Table, begin_ns: int, end_ns: int) -> Iterator[Event]:
         began = row["started_at_ns"]
         spent = {part: row[f"{part}_ns"] for part in PARTS}
         if last is not None and last < began:
-            yield from _counters(last, None)
-        yield _span("step", ENGINE, 0, began, sum(spent.values()), _numbers(row))
-        yield from _counters(began, row)
+            yield from _counters(last, None, process)
+        yield _span("step", process, 0, began, sum(spent.values()), _numbers(row))
+        yield from _counters(began, row, process)
         last = began
         for part, taken in spent.items():
             if taken:
-                yield _span(part, ENGINE, 0, last, taken, {"ns": taken})
+                yield _span(part, process, 0, last, taken, {"ns": taken})
             last += taken
     if last is not None:
-        yield from _counters(last, None)
+        yield from _counters(last, None, process)
 
 
-def _counters(at: int, row: dict[str, int] | None) -> Iterator[Event]:
+def _outages(outages: pa.Table, begin_ns: int, end_ns: int) -> Iterator[Event]:
+    """An engine that is down, and before that the step that was lost."""
+    for row in outages.to_pylist():
+        failed, back, began = (row[f"{name}_ns"] for name in ("failed_at", "back_at", "step_began_at"))
+        if failed < end_ns and back > begin_ns:
+            process = _process(row["replica"])
+            if began is not None and began < failed:
+                yield _span("lost", process, 0, began, failed - began, {"ns": failed - began})
+            yield _span("down", process, 0, failed, back - failed, _numbers(row))
+
+
+def _counters(at: int, row: dict[str, int] | None, process: int) -> Iterator[Event]:
     """What is counted from an instant on; all zero where the engine is idle, or the window is over."""
     for name, lines in COUNTERS.items():
         values = {line: row[column] if row is not None else 0 for line, column in lines.items()}
-        yield {"ph": "C", "pid": ENGINE, "name": name, "ts": _us(at), "args": values}
+        yield {"ph": "C", "pid": process, "name": name, "ts": _us(at), "args": values}
 
 
 def _requests(requests: pa.Table, begin_ns: int, end_ns: int) -> Iterator[Event]:

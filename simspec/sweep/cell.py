@@ -11,9 +11,10 @@ import msgspec
 import pyarrow.parquet as pq
 
 import simspec
-from simspec.scenario.figures import warm_until
 from simspec.scenario.itl import column
+from simspec.scenario.period import warm_until
 from simspec.scenario.run import run
+from simspec.serving.step import PARTS
 from simspec.sweep.grid import Cell
 from simspec.sweep.passes import passes
 
@@ -29,10 +30,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "goodput_requests_per_second": ("goodput", "requests_per_second"),
     "goodput_share": ("goodput", "share"),
     "emitted_per_pass": ("emitted_per_pass", "pooled"),
-    **{
-        f"utilisation_{part}": ("utilisation", part)
-        for part in ("draft", "verify", "prefill", "swap", "overhead", "idle")
-    },
+    **{f"utilisation_{part}": ("utilisation", part) for part in (*PARTS, "idle")},
     "preemptions": ("preemptions",),
     "finished": ("requests", "finished"),
 }

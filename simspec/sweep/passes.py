@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from simspec.scenario.itl import column, ends_of
+from simspec.serving.step import PARTS
 
-PARTS = ("draft", "verify", "prefill", "swap", "overhead")
 # Of the engine alone: while a request decodes, the engine is not idle.
 IDLE = "idle"
 TOKENS = "tokens"
@@ -34,35 +34,41 @@ NS = 1_000_000_000
 def passes(steps: pa.Table, requests: pa.Table, since_ns: int) -> dict[str, float | None]:
     """``<view>.tokens`` a pass, and ``<view>.<part>`` seconds a pass, of the steps from ``since_ns`` on.
 
-    A pass is one row that decodes in one step. All None without one.
+    A pass is one row that decodes in one step. All None without one. Of several engines, all that have a step
+    count, each with its own time; requests belong to the engine that had them last, so times of requests that
+    went from one to another are not told exactly.
     """
-    late = column(steps, "started_at_ns") >= since_ns
-    ends = ends_of(steps)
-    left_out = ends[~late]
-    steps = steps.filter(pa.array(late))
-    rows = column(steps, "decoding_requests")
-    many = int(rows.sum())
+    began, ends = column(steps, "started_at_ns"), ends_of(steps)
+    replica, late = column(steps, "replica"), began >= since_ns
+    many = int(column(steps, "decoding_requests")[late].sum())
     names = [f"{view}.{part}" for view in VIEWS for part in (TOKENS, *PARTS)] + [f"engine.{IDLE}"]
     if not many:
         return dict.fromkeys(names)
-    began, ends = column(steps, "started_at_ns"), ends[late]
-    span = int(ends[-1]) - (max(since_ns, int(left_out[-1])) if len(left_out) else since_ns)
-    first, ended = column(requests, "first_token_at_ns"), column(requests, "ended_at_ns")
-    served = first >= 0
-    first, ended = np.sort(first[served]), np.sort(ended[served])
-    # Requests between their first token and their end, as a step begins.
-    inside = np.searchsorted(first, began, side="right") - np.searchsorted(ended, began, side="right")
-    begun = np.searchsorted(first, ends[-1], side="right") - np.searchsorted(first, began[0], side="right")
-    total = int(column(steps, "emitted_tokens").sum())
-    found = {f"engine.{TOKENS}": total / many, f"requests.{TOKENS}": (total - int(begun)) / many}
-    busy = 0
-    for part in PARTS:
-        spent = column(steps, f"{part}_ns")
-        busy += int(spent.sum())
-        found[f"engine.{part}"] = int(spent.sum()) / many / NS
-        found[f"requests.{part}"] = int(np.dot(spent, inside)) / many / NS
-    found[f"engine.{IDLE}"] = (span - busy) / many / NS
-    return {name: found[name] for name in names}
+    spent = {part: column(steps, f"{part}_ns") for part in PARTS}
+    emitted = column(steps, "emitted_tokens")
+    first, ended, last = (column(requests, n) for n in ("first_token_at_ns", "ended_at_ns", "replica"))
+    sums = dict.fromkeys(names, 0)
+    over = int(ends[late].max())
+    for number in np.unique(replica).tolist():
+        own = (replica == number) & late
+        before = ends[(replica == number) & ~late]
+        served = (first >= 0) & (last == number)
+        begins, stops = np.sort(first[served]), np.sort(ended[served])
+        at = began[own]
+        # Requests between their first token and their end, as a step begins.
+        inside = np.searchsorted(begins, at, side="right") - np.searchsorted(stops, at, side="right")
+        tokens, busy = int(emitted[own].sum()), 0
+        sums[f"engine.{TOKENS}"] += tokens
+        if len(at):
+            begun = np.searchsorted(begins, [at[0], ends[own][-1]], side="right")
+            sums[f"requests.{TOKENS}"] += tokens - int(begun[1] - begun[0])
+        for part in PARTS:
+            mine = spent[part][own]
+            busy += int(mine.sum())
+            sums[f"engine.{part}"] += int(mine.sum())
+            sums[f"requests.{part}"] += int(np.dot(mine, inside))
+        sums[f"engine.{IDLE}"] += over - (max(since_ns, int(before[-1])) if len(before) else since_ns) - busy
+    return {name: total / many / (1 if name.endswith(TOKENS) else NS) for name, total in sums.items()}
 
 
 def parts_of(view: str) -> tuple[str, ...]:

@@ -8,13 +8,12 @@ The formulas take float arrays, for data, or fractions, for exact claims.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Number = TypeVar("Number", Fraction, Floats)
+from simspec.theory.numbers import Floats
 
 
 @overload

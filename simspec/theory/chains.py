@@ -1,4 +1,4 @@
-"""SpecRouter's Eq. 7 as a family (arXiv 2505.07680), its published relatives, and what is exact.
+"""SpecRouter's Eq. 7 as a family (arXiv 2505.07680), and its published relatives.
 
 T_eff = (expected seconds of a cycle) / (expected target tokens of a cycle). The paper gives
 no expansion in any text that could be reached, so every reading here has a name, and
@@ -8,52 +8,23 @@ For a chain M_1 .. M_N (N = target): gamma = tokens drafted by M_1, alpha_i = ac
 M_i's tokens by M_{i+1}, T_1 = M_1's seconds a token, V_i(n) = seconds of a forward of M_i
 over n tokens. All acceptances are taken as independent and identical along the block.
 Arrays broadcast, so that one call prices many draws; fractions in give fractions out. What
-each reading gets right, and under which rules of a cycle, is decided by the claims S7.
+each reading gets right, and under which rules of a cycle, is decided by the claims S7; what is exact is in
+:mod:`simspec.theory.exact_chains`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Literal, overload
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simspec.theory.acceptance import Number, emitted_tokens, surviving_tokens
+from simspec.theory.acceptance import emitted_tokens, surviving_tokens
+from simspec.theory.numbers import Floats, Number, like, number, width_of
 
-Floats = NDArray[np.float64]
 Forward = Callable[[int, Floats], Floats]
 Reach = Literal["any", "all", "always"]
-
-
-@overload
-def _number(value: Fraction) -> Fraction: ...
-@overload
-def _number(value: Floats) -> Floats: ...
-def _number(value: Any) -> Any:
-    """A fraction as it is, anything else as an array of floats."""
-    return value if isinstance(value, Fraction) else np.asarray(value, dtype=np.float64)
-
-
-@overload
-def _like(value: Fraction, wanted: int) -> Fraction: ...
-@overload
-def _like(value: Floats, wanted: int) -> Floats: ...
-def _like(value: Any, wanted: int) -> Any:
-    """A whole number as the kind of number that ``value`` is, and of its shape."""
-    if isinstance(value, Fraction):
-        return Fraction(wanted)
-    return np.full_like(np.asarray(value, dtype=np.float64), wanted)
-
-
-@overload
-def _width(value: Fraction, wanted: int) -> Fraction: ...
-@overload
-def _width(value: Floats, wanted: int) -> Floats: ...
-def _width(value: Any, wanted: int) -> Any:
-    """One width for all draws: a fraction beside fractions, else an array without dimensions."""
-    return Fraction(wanted) if isinstance(value, Fraction) else np.asarray(float(wanted))
 
 
 def reach(
@@ -80,20 +51,20 @@ def reach(
         verify: V_i(n) given (i, n); i = 2 .. N, n float (or a fraction).
         end_to_end: alpha_{1N}, to be used in place of prod alpha.
     """
-    rates = [_number(a) for a in alphas]
+    rates = [number(a) for a in alphas]
     levels = len(rates) + 1
-    width = _width(rates[0], gamma + 1 if wide else 1)
-    total = gamma * _number(draft_seconds)
-    passed = _like(rates[0], 1)  # the product of the rates up to M_{i-1}
+    width = width_of(rates[0], gamma + 1 if wide else 1)
+    total = gamma * number(draft_seconds)
+    passed = like(rates[0], 1)  # the product of the rates up to M_{i-1}
     for i in range(2, levels + 1):
-        weight = _like(rates[0], 1)
+        weight = like(rates[0], 1)
         if i > 2:
             passed = passed * rates[i - 3]
         if 2 < i < levels and reached != "always":
             weight = passed**gamma if reached == "all" else passed
         total = total + weight * verify(i, width)
-    through = passed * rates[-1] if end_to_end is None else _number(end_to_end)
-    return _number(total / emitted_tokens(through, gamma))
+    through = passed * rates[-1] if end_to_end is None else number(end_to_end)
+    return number(total / emitted_tokens(through, gamma))
 
 
 def funnel(
@@ -113,15 +84,15 @@ def funnel(
     it errs when they are not (claims S7, S22). Arguments as for :func:`reach`. Between fractions
     ValueError where a mean length makes a power that is no fraction.
     """
-    rates = [_number(a) for a in alphas]
+    rates = [number(a) for a in alphas]
     levels = len(rates) + 1
-    total = gamma * _number(draft_seconds)
-    n = _like(rates[0], gamma)
+    total = gamma * number(draft_seconds)
+    n = like(rates[0], gamma)
     for i in range(2, levels + 1):
         total = total + verify(i, n + 1)
         if i < levels:
             n = emitted_tokens(rates[i - 2], n) if replace else surviving_tokens(rates[i - 2], n)
-    return _number(total / (1 + surviving_tokens(rates[-1], n)))
+    return number(total / (1 + surviving_tokens(rates[-1], n)))
 
 
 def nested(
@@ -143,9 +114,9 @@ def nested(
         rounds: n for each of M_2 .. M_{N-1}.
         alphas, gamma, draft_seconds, verify: as for :func:`reach`.
     """
-    rates = [_number(a) for a in alphas]
+    rates = [number(a) for a in alphas]
     total = nested_seconds(rates, gamma, rounds, draft_seconds, verify)
-    return _number(total / round_tokens(rates, gamma, rounds))
+    return number(total / round_tokens(rates, gamma, rounds))
 
 
 def nested_seconds(
@@ -159,10 +130,10 @@ def nested_seconds(
 
     The expected ones where each further token takes a forward the same time. Arguments as there.
     """
-    rates = [_number(a) for a in alphas]
+    rates = [number(a) for a in alphas]
     if len(rounds) != len(rates) - 1:
         raise ValueError(f"{len(rates) + 1} levels need {len(rates) - 1} counts of rounds, not {len(rounds)}")
-    total = gamma * _number(draft_seconds) + verify(2, _width(rates[0], gamma + 1))
+    total = gamma * number(draft_seconds) + verify(2, width_of(rates[0], gamma + 1))
     for i, n in enumerate(rounds, 3):
         made = n * round_tokens(rates[: i - 2], gamma, rounds[: i - 3])
         total = n * total + verify(i, made + 1)
@@ -210,10 +181,10 @@ def polybasic(lengths: Sequence[Number], seconds: Sequence[Number], drafts_a_for
     """
     if len(seconds) != len(lengths) + 1 or not lengths:
         raise ValueError(f"{len(lengths)} lengths need {len(lengths) + 1} times, not {len(seconds)}")
-    total = drafts_a_forward * _number(seconds[-1]) / _number(lengths[-1])
+    total = drafts_a_forward * number(seconds[-1]) / number(lengths[-1])
     for length, time in zip(lengths, seconds[:-1], strict=True):
-        total = total + _number(time) / _number(length)
-    return _number(total)
+        total = total + number(time) / number(length)
+    return number(total)
 
 
 def product(alphas: Sequence[Number], seconds: Sequence[Number]) -> Number:
@@ -221,102 +192,9 @@ def product(alphas: Sequence[Number], seconds: Sequence[Number]) -> Number:
 
     ZeroDivisionError for a fraction of 0 among the rates.
     """
-    total, through = _number(seconds[0]), _number(alphas[0])
+    total, through = number(seconds[0]), number(alphas[0])
     for time in seconds[1:]:
-        total = total + _number(time)
+        total = total + number(time)
     for a in alphas[1:]:
-        through = through * _number(a)
-    return _number(total / through)
-
-
-def exact(
-    alphas: Sequence[Number],
-    gamma: int,
-    draft_seconds: Number,
-    verify: Callable[[int, Number], Number],
-    *,
-    replace: bool = False,
-) -> Number:
-    """Expected seconds a token of a funnel under independent acceptance, widths priced one by one.
-
-    The length of the block is followed as a Markov chain from level to level: of n tokens M_{i+1}
-    keeps m < n with probability alpha^m (1 - alpha) and all with alpha^n, and adds one if ``replace``.
-    Conventions of :mod:`simspec.speculation.cycle`: an intermediate that is handed nothing stays
-    idle, the target always runs. Arguments as for :func:`reach`.
-    """
-    rates = [_number(a) for a in alphas]
-    levels = len(rates) + 1
-    total = gamma * _number(draft_seconds)
-    lengths = {gamma: _like(rates[0], 1)}
-    for i in range(2, levels + 1):
-        for n, chance in lengths.items():
-            if n or i == levels:
-                total = total + chance * verify(i, _width(rates[0], n + 1))
-        if i < levels:
-            lengths = _passed_on(lengths, rates[i - 2], int(replace))
-    tokens = _like(rates[0], 0)
-    for n, chance in lengths.items():
-        tokens = tokens + chance * emitted_tokens(rates[-1], n)
-    return _number(total / tokens)
-
-
-def exact_rounds(
-    alphas: Sequence[Number],
-    gamma: int,
-    rounds: int,
-    draft_seconds: Number,
-    verify: Callable[[int, Number], Number],
-) -> Number:
-    """As :func:`exact`, for three levels of which the target reads what ``rounds`` rounds made."""
-    inner, outer = _number(alphas[0]), _number(alphas[1])
-    made = _passed_on({gamma: _like(inner, 1)}, inner, 1)
-    lengths = {0: _like(inner, 1)}
-    for _ in range(rounds):
-        longer: dict[int, Number] = {}
-        for n, chance in lengths.items():
-            for more, also in made.items():
-                longer[n + more] = longer.get(n + more, _like(inner, 0)) + chance * also
-        lengths = longer
-    total = rounds * (gamma * _number(draft_seconds) + verify(2, _width(inner, gamma + 1)))
-    tokens = _like(inner, 0)
-    for n, chance in lengths.items():
-        total = total + chance * verify(3, _width(inner, n + 1))
-        tokens = tokens + chance * emitted_tokens(outer, n)
-    return _number(total / tokens)
-
-
-def exact_collected(
-    alphas: Sequence[Number],
-    gamma: int,
-    collect: int,
-    draft_seconds: Number,
-    verify: Callable[[int, Number], Number],
-) -> Number:
-    """As :func:`exact`, for three levels nested as the decoder does: rounds until ``collect`` tokens.
-
-    The last rounds draft no more than is still wanted less one. What the target reads is the
-    middle's own text, so how much of it is accepted does not depend on M_1 at all.
-    """
-    inner, outer = _number(alphas[0]), _number(alphas[1])
-    # Expected seconds until so many tokens are there.
-    until = [_like(inner, 0)]
-    for left in range(1, collect + 1):
-        drafts = min(gamma, left - 1)
-        cost = drafts * _number(draft_seconds) + verify(2, _width(inner, drafts + 1))
-        for more, chance in _passed_on({drafts: _like(inner, 1)}, inner, 1).items():
-            cost = cost + chance * until[left - more]
-        until.append(cost)
-    total = until[collect] + verify(3, _width(inner, collect + 1))
-    return _number(total / emitted_tokens(outer, collect))
-
-
-def _passed_on(lengths: dict[int, Number], alpha: Number, own: int) -> dict[int, Number]:
-    """The law of what a verifier passes on, given the law of what it reads; ``own`` tokens are added."""
-    found: dict[int, Number] = {}
-    for n, chance in lengths.items():
-        for kept in range(n + 1):
-            share = chance * alpha**kept
-            if kept < n:
-                share = share * (1 - alpha)
-            found[kept + own] = found.get(kept + own, _like(alpha, 0)) + share
-    return found
+        through = through * number(a)
+    return number(total / through)

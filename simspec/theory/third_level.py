@@ -8,7 +8,8 @@ All places are independent and alike. E(a, n) = 1 + a + ... + a^n, the bonus tok
 Papers number their models from the target down (CS-Drafting: M_t, M_d1, M_d2; Polybasic: M_1 = target);
 each function says which of its arguments is which. The formulas for any number of levels are in
 :mod:`simspec.theory.chains`; where agreement is independent from pair to pair, truncate, replace and nested
-are its exact, exact (replacing) and exact_rounds, for affine costs in closed form.
+are :mod:`simspec.theory.exact_chains`'s exact, exact (replacing) and exact_rounds, for affine costs in
+closed form.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from dataclasses import dataclass
 from typing import Generic
 
 from simspec.theory import chains
-from simspec.theory.acceptance import Number, emitted_tokens
+from simspec.theory.acceptance import emitted_tokens
+from simspec.theory.numbers import Number
 
 # Polybasic (arXiv 2510.26527): M_1 is the target, M_n drafts.
 

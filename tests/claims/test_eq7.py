@@ -19,6 +19,7 @@ from simspec.claims.eq7.readings import READINGS, truth
 from simspec.strategies.chains import Level, Plan, Pool, all_plans, independent
 from simspec.strategies.survivals import chances
 from simspec.theory import chains as theory
+from simspec.theory import exact_chains
 from simspec.theory.acceptance import emitted_tokens, power, surviving_tokens
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
@@ -105,15 +106,15 @@ def test_fractions_and_floats_agree(alphas, gamma, n):
     )
     for own in (False, True):
         same(
-            theory.exact(alphas, gamma, draft, verify, replace=own),
-            theory.exact(arrays, gamma, floats, verify, replace=own),
+            exact_chains.exact(alphas, gamma, draft, verify, replace=own),
+            exact_chains.exact(arrays, gamma, floats, verify, replace=own),
         )
     same(
         theory.nested(alphas, gamma, rounds, draft, verify),
         theory.nested(arrays, gamma, rounds, floats, verify),
     )
     if len(alphas) == 2:
-        for formula in (theory.exact_rounds, theory.exact_collected):
+        for formula in (exact_chains.exact_rounds, exact_chains.exact_collected):
             same(formula(alphas, gamma, n, draft, verify), formula(arrays, gamma, n, floats, verify))
     if all(alphas):
         seconds = [Fraction(i + 1) for i in range(len(alphas) + 1)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simspec.claims.base import Claim, Effort, decide
 from simspec.claims.scheduling import adaptive as adapting
-from simspec.claims.scheduling import dynamic_program, hindsight, kinds, on_traces, texts
+from simspec.claims.scheduling import dynamic_program, hindsight, kinds, on_traces, own_ratio, texts
 from simspec.replay import lockstep, trajectories
 from simspec.speculation.lengths import Static
 from simspec.strategies.costs import affine
@@ -53,7 +53,7 @@ def test_least_seconds_is_the_least_over_all_schedules_one_by_one(
     assert hindsight.least_seconds(text, hindsight.any_scheme)[0] == min(times)
 
 
-@pytest.mark.parametrize("claim", [hindsight.S10, kinds.L17, texts.S47B], ids=lambda c: c.id)
+@pytest.mark.parametrize("claim", [hindsight.S10, own_ratio.L17, texts.S47B], ids=lambda c: c.id)
 def test_a_counterexample_is_found_without_the_pinned_one(claim: Claim) -> None:
     assert decide(claim.statement, Effort(), claim.id).verdict == "refuted"
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simspec.claims.base import Against, Claim, Effort, decide
-from simspec.claims.chains import cascades, inserted, polybasic, third_level
+from simspec.claims.chains import inserted, polybasic, sloped_cascades, third_level
 from simspec.claims.chains.walked import Cascade, cascade_tokens, right_by_round, walked_cascade
 from simspec.strategies.survivals import chances
-from simspec.theory import chains
+from simspec.theory import chains, exact_chains
 from simspec.theory import third_level as theory
 from simspec.theory.acceptance import emitted_tokens
 
@@ -82,7 +82,7 @@ def test_relative_costs_are_those_of_theorem_4_3(
 def test_closed_forms_agree_with_the_law_followed_from_level_to_level(
     lower: Fraction, upper: Fraction, costs: theory.Costs[Fraction], drafts: int, rounds: int
 ) -> None:
-    """simspec.theory.chains follows the block's length as a Markov chain; here are sums in closed form."""
+    """exact_chains follows the block's length as a Markov chain; here are sums in closed form."""
     law = theory.independent(lower, upper)
 
     def verify(level: int, width: Fraction) -> Fraction:
@@ -91,11 +91,13 @@ def test_closed_forms_agree_with_the_law_followed_from_level_to_level(
     rates = (lower, upper)
     for form, replace in ((theory.truncate, False), (theory.replace, True)):
         found = form(law, costs, drafts)
-        assert found.seconds / found.tokens == chains.exact(
+        assert found.seconds / found.tokens == exact_chains.exact(
             rates, drafts, costs.draft, verify, replace=replace
         )
     found = theory.nested(lower, upper, costs, rounds, drafts)
-    assert found.seconds / found.tokens == chains.exact_rounds(rates, drafts, rounds, costs.draft, verify)
+    assert found.seconds / found.tokens == exact_chains.exact_rounds(
+        rates, drafts, rounds, costs.draft, verify
+    )
 
 
 def test_closed_forms_take_arrays_as_well() -> None:
@@ -134,7 +136,7 @@ def test_a_target_that_accepts_less_after_an_insertion_makes_the_first_right_sid
 
 @pytest.mark.parametrize(
     "claim",
-    [polybasic.S12, polybasic.S12B, polybasic.S12C, polybasic.S42, cascades.S11B],
+    [polybasic.S12, polybasic.S12B, polybasic.S12C, polybasic.S42, sloped_cascades.S11B],
     ids=lambda c: c.id,
 )
 def test_a_counterexample_is_found_without_the_pinned_one(claim: Claim) -> None:

@@ -7,19 +7,16 @@ what should be refuted is not.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from simspec.claims.base import Claim, Effort
+from simspec.claims.base import Effort
 from simspec.claims.ledger import entry
-from simspec.claims.lengths import batches, packed, padded, partly_padded, tuned, tuned_cases
+from simspec.claims.lengths import packed, padded, partly_padded, tuned, tuned_cases
+from tests.weakened import Weakening, claims_of
 
-FOLDER = Path(batches.__file__).parent
 EFFORT = Effort(0, 1 / 12)
 
 # Module and claim; what stands there; what is put in its place.
@@ -76,32 +73,22 @@ WEAKER = {
 }
 
 
-def claim_of(module: ModuleType, name: str) -> Claim:
-    (claim,) = (claim for claim in module.CLAIMS if claim.id == name)
-    assert isinstance(claim, Claim)
-    return claim
+def room(name: str) -> ModuleType:
+    return import_module(f"simspec.claims.lengths.{name}")
 
 
 @pytest.mark.parametrize("claim", sorted({claim for claim, _, _ in WEAKER.values()}))
 def test_the_rule_as_it_is_has_nothing_to_complain_of(claim: str) -> None:
     where, name = claim.split()
-    assert entry(claim_of(import_module(f"simspec.claims.lengths.{where}"), name), EFFORT).complaints == ()
+    (own,) = claims_of([room(where)], name)
+    assert entry(own, EFFORT).complaints == ()
 
 
 @pytest.mark.parametrize("weakening", WEAKER)
-def test_a_weaker_rule_is_noticed(weakening: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (where, name), found, put = WEAKER[weakening][0].split(), *WEAKER[weakening][1:]
-    source = (FOLDER / f"{where}.py").read_text(encoding="utf-8")
-    assert source.count(found) == 1, "what is weakened stands there once"
-    copy = tmp_path / "weakened.py"
-    copy.write_text(source.replace(found, put), encoding="utf-8")
-    spec = spec_from_file_location("weakened", copy)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "weakened", module)
-    spec.loader.exec_module(module)
-    assert entry(claim_of(module, name), EFFORT).complaints
+def test_a_weaker_rule_is_noticed(weakening: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (where, name), old, new = WEAKER[weakening][0].split(), *WEAKER[weakening][1:]
+    (own,) = Weakening(weakening, room(where), old, new, name).claims(monkeypatch)
+    assert entry(own, EFFORT).complaints
 
 
 @pytest.mark.parametrize(
@@ -119,7 +106,8 @@ def test_a_rule_that_always_agrees_is_noticed(
 ) -> None:
     """Rules that several modules share."""
     monkeypatch.setattr(module, rule, lambda *_: None)
-    assert entry(claim_of(module, name), EFFORT).complaints
+    (own,) = claims_of([module], name)
+    assert entry(own, EFFORT).complaints
 
 
 def test_the_premise_of_tuned_claims_is_in_their_words() -> None:

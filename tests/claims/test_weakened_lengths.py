@@ -6,14 +6,9 @@ uncaught, or its pinned case unrefuted. Otherwise nobody would miss the line.
 
 from __future__ import annotations
 
-import inspect
-import sys
-from dataclasses import dataclass
-from types import ModuleType
-
 import pytest
 
-from simspec.claims.base import Against, Claim, Effort, decide
+from simspec.claims.base import Effort, decide
 from simspec.claims.lengths import (
     adjustments,
     batch_drafter,
@@ -35,43 +30,9 @@ from simspec.claims.lengths import (
     unbounded,
 )
 from simspec.theory import lengths as theory
+from tests.weakened import Weakening, missed
 
-
-@dataclass(frozen=True)
-class Weakening:
-    """A line of a module put in another's place, and the claims that must miss it.
-
-    Attributes:
-        ids: of those claims.
-        then: modules that use the changed one, each before those that use it.
-    """
-
-    name: str
-    changed: ModuleType
-    old: str
-    new: str
-    ids: str
-    then: tuple[ModuleType, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.ids}: {self.name}"
-
-
-def weakened(case: Weakening, monkeypatch: pytest.MonkeyPatch) -> list[Claim]:
-    source = inspect.getsource(case.changed)
-    assert source.count(case.old) == 1, f"{case.changed.__name__} has no such line any more: {case.old}"
-    claims: list[Claim] = []
-    for module in (case.changed, *case.then):
-        text = source.replace(case.old, case.new) if module is case.changed else inspect.getsource(module)
-        copy = ModuleType(module.__name__)
-        # Before it is run: those that use it, and classes of its own, find it under its name.
-        monkeypatch.setitem(sys.modules, module.__name__, copy)
-        # For "from package import module", which asks the package.
-        package, _, name = module.__name__.rpartition(".")
-        monkeypatch.setattr(sys.modules[package], name, copy)
-        exec(compile(text, str(module.__file__), "exec"), copy.__dict__)
-        claims += [claim for claim in getattr(copy, "CLAIMS", ()) if claim.id in case.ids.split()]
-    return claims
+QUICK = Effort(0, 0.1)
 
 
 EXTENDS, CUTS = "if extends != (long > short):", "if cuts != (short > long):"
@@ -281,30 +242,20 @@ WRONG_BOUNDS = [
 ]
 
 
-def missed(claim: Claim) -> bool:
-    """Whether the pinned case no longer speaks against the claim, or a broken variant is not caught."""
-    if claim.pinned is not None and not isinstance(claim.statement.rule(claim.pinned), Against):
-        return True
-    effort = Effort(0, 0.1)
-    return any(decide(variant, effort, claim.id).verdict != "refuted" for variant in claim.broken)
-
-
 def test_nothing_is_missed_otherwise() -> None:
     ids = {name for case in WEAKENED for name in case.ids.split()}
     modules = {module for case in WEAKENED for module in (case.changed, *case.then)}
     claims = {c.id: c for module in modules for c in getattr(module, "CLAIMS", ()) if c.id in ids}
     assert set(claims) == ids
-    assert [name for name, claim in claims.items() if missed(claim)] == []
+    assert [name for name, claim in claims.items() if missed(claim, QUICK)] == []
 
 
 @pytest.mark.parametrize("case", WEAKENED, ids=str)
 def test_a_weakened_rule_is_missed(case: Weakening, monkeypatch: pytest.MonkeyPatch) -> None:
-    claims = weakened(case, monkeypatch)
-    assert {claim.id for claim in claims} == set(case.ids.split())
-    assert [claim.id for claim in claims if not missed(claim)] == []
+    assert [claim.id for claim in case.claims(monkeypatch) if not missed(claim, QUICK)] == []
 
 
 @pytest.mark.parametrize("case", WRONG_BOUNDS, ids=str)
 def test_a_wrong_bound_is_noticed(case: Weakening, monkeypatch: pytest.MonkeyPatch) -> None:
-    (claim,) = weakened(case, monkeypatch)
-    assert decide(claim.statement, Effort(0, 0.1), claim.id).verdict == "refuted"
+    (claim,) = case.claims(monkeypatch)
+    assert decide(claim.statement, QUICK, claim.id).verdict == "refuted"

@@ -6,11 +6,8 @@ unrefuted: otherwise the ledger would be as content with the weaker rule as with
 
 from __future__ import annotations
 
-import inspect
-import sys
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from types import ModuleType
 
 import pytest
 
@@ -32,6 +29,7 @@ from simspec.claims.lossless import (
 )
 from simspec.claims.lossless.chance import Texts, beginnings
 from simspec.strategies.models import Text
+from tests.weakened import Weakening
 
 QUICK = Effort(0, 0.1)
 
@@ -147,28 +145,13 @@ WEAKER = [
 ]
 
 
-def weakened(module: ModuleType, old: str, new: str, of: ModuleType, monkeypatch) -> ModuleType:
-    """The module ``of`` as it would be with one line of ``module`` changed."""
-    for one in dict.fromkeys((module, of)):
-        source = inspect.getsource(one)
-        if one is module:
-            # A rule that was rewritten must come into the list above anew. Two rules may share a line.
-            assert old in source
-            source = source.replace(old, new)
-        made = ModuleType(one.__name__)
-        monkeypatch.setitem(sys.modules, one.__name__, made)
-        exec(compile(source, f"{one.__name__}, weakened", "exec"), made.__dict__)
-    return made
-
-
 @pytest.mark.parametrize(
     ("module", "old", "new", "of", "ids"),
     WEAKER,
     ids=[f"{ids}: {old} becomes {new}" for _, old, new, _, ids in WEAKER],
 )
 def test_a_claim_notices_when_its_rule_is_weakened(module, old, new, of, ids, monkeypatch):
-    made = weakened(module, old, new, of, monkeypatch)
-    assert content(claim for claim in made.CLAIMS if claim.id in ids.split()) == []
+    assert content(Weakening("", module, old, new, ids, (of,)).claims(monkeypatch)) == []
 
 
 def test_a_claim_is_content_with_its_own_rule(monkeypatch):
@@ -178,5 +161,4 @@ def test_a_claim_is_content_with_its_own_rule(monkeypatch):
         (surviving, REACHED, surviving, "S35"),
     ):
         with monkeypatch.context() as patch:
-            made = weakened(module, old, old, of, patch)
-            assert content(claim for claim in made.CLAIMS if claim.id in ids.split()) == ids.split()
+            assert content(Weakening("", module, old, old, ids, (of,)).claims(patch)) == ids.split()

@@ -5,14 +5,12 @@ Rules of the claims on the simulator are weakened in their source, one line each
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from simspec.claims.base import Against, Claim, Effort, decide
+from simspec.claims.base import Claim, Effort
+from tests.weakened import Weakening, missed
 
 QUICK = Effort(0, 1 / 12)
 ALWAYS = "if True:"
@@ -134,39 +132,24 @@ WEAKENINGS = [
 ]
 
 
-def weakened(name: str, line: str, becomes: str) -> ModuleType:
-    """The module with one line changed; registered while it is made, as dataclasses ask."""
+def own(name: str, claim: str, line: str, becomes: str, monkeypatch: pytest.MonkeyPatch) -> Claim:
+    """The claim in its module with one line changed."""
     known = import_module(f"simspec.claims.simulator.{name}")
-    source = Path(str(known.__file__)).read_text(encoding="utf-8")
-    assert source.count(line) == 1, f"{name} has {source.count(line)} times {line!r}"
-    module = ModuleType(f"{known.__name__}_weakened")
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(source.replace(line, becomes), module.__name__, "exec"), module.__dict__)
-    finally:
-        del sys.modules[module.__name__]
-    return module
-
-
-def unnoticed(claim: Claim) -> bool:
-    """Whether the claim still refutes its pinned case and catches every broken variant."""
-    if claim.pinned is not None and not isinstance(claim.statement.rule(claim.pinned), Against):
-        return False
-    found = (decide(one, QUICK, f"{claim.id} broken {i}").verdict for i, one in enumerate(claim.broken))
-    return all(verdict == "refuted" for verdict in found)
+    (found,) = Weakening("", known, line, becomes, claim).claims(monkeypatch)
+    return found
 
 
 @pytest.mark.parametrize(
     ("name", "claim", "line", "becomes"),
     [pytest.param(n, c, line, becomes, id=f"{c}: {why}") for n, c, why, line, becomes in WEAKENINGS],
 )
-def test_a_weakened_rule_is_noticed(name: str, claim: str, line: str, becomes: str) -> None:
-    (own,) = (one for one in weakened(name, line, becomes).CLAIMS if one.id == claim)
-    assert not unnoticed(own)
+def test_a_weakened_rule_is_noticed(
+    name: str, claim: str, line: str, becomes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert missed(own(name, claim, line, becomes, monkeypatch), QUICK)
 
 
 @pytest.mark.parametrize("claim", sorted({c for _, c, *_ in WEAKENINGS}))
-def test_nothing_is_noticed_of_a_rule_as_it_is(claim: str) -> None:
+def test_nothing_is_noticed_of_a_rule_as_it_is(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name = next(n for n, c, *_ in WEAKENINGS if c == claim)
-    (own,) = (one for one in weakened(name, "CLAIMS = (", "CLAIMS = (").CLAIMS if one.id == claim)
-    assert unnoticed(own)
+    assert not missed(own(name, claim, "CLAIMS = (", "CLAIMS = (", monkeypatch), QUICK)

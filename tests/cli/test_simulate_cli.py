@@ -15,6 +15,7 @@ import pytest
 from simspec.cli import main
 from simspec.provenance import sha256_file
 from simspec.serving.recorder import REQUESTS, STEPS
+from simspec.serving.step import PARTS
 from simspec.tables import check_table
 from tests.cli.test_commands import simspec
 from tests.unit.test_scenario_reading import written
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "reports" / "serving"
 
 KEYS = {
-    "requests": {"arrived", "finished", "rejected", "timed_out", "unfinished"},
+    "requests": {"arrived", "finished", "rejected", "timed_out", "unfinished", "lost"},
     "ttft_seconds": {"mean", "p50", "p90", "p99"},
     "tpot_seconds": {"mean", "p50", "p90", "p99"},
     "e2e_seconds": {"mean", "p50", "p90", "p99"},
@@ -34,7 +35,8 @@ KEYS = {
     "draft": {"drafted_tokens", "accepted_tokens", "waste", "length_shares"},
     "batch": {"mean_requests", "peak_requests", "peak_queued"},
     "kv_blocks": {"target", "drafter"},
-    "utilisation": {"draft", "verify", "prefill", "swap", "overhead", "idle"},
+    "utilisation": {*PARTS, "idle", "down", "lost"},
+    "failures": {"outages", "restarts", "requests_restarted", "discarded_tokens"},
 }
 NUMBERS = {"output_tokens", "throughput_tokens_per_second", "preemptions"}
 OF_THE_MACHINE = {"wall_seconds", "output_tokens_per_wall_second", "peak_rss_bytes"}
@@ -44,6 +46,7 @@ REST = {
     "seed",
     "until_seconds",
     "measured",
+    "replicas",
     "dropped",
     "logs",
     "approximations",
@@ -126,25 +129,32 @@ def test_a_timeline_of_one_run(tmp_path, capsys):
     assert len(steps) == pq.read_table(out / "steps.parquet").num_rows > 0
 
 
-def test_a_run_that_fails_leaves_nothing(tmp_path, monkeypatch):
+def test_a_run_that_fails_leaves_nothing(tmp_path, capsys, monkeypatch):
     from simspec.scenario import documents
 
     def fails(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(documents, "describe", fails)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(SystemExit) as end:
         main(["simulate", str(written(tmp_path)), "--out", str(tmp_path / "run")])
+    assert end.value.code == 2
+    assert "run: cannot be written: No space left" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["cost.toml", "scenario.toml"]
 
 
-def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "mine.txt").write_text("mine")
-    done = simspec("simulate", str(written(tmp_path)), "--out", str(tmp_path / "run"))
+def test_its_own_run_is_replaced_and_a_folder_in_use_left_alone(tmp_path, capsys):
+    path, out = str(written(tmp_path, emissions=True)), tmp_path / "run"
+    answer(capsys, path, "--out", str(out))
+    assert (out / "emissions.parquet").exists()
+    again = answer(capsys, str(written(tmp_path)), "--seed", "5", "--out", str(out))
+    assert json.loads((out / "figures.json").read_text())["seed"] == again["seed"] == 5
+    assert not (out / "emissions.parquet").exists()  # nothing of the old one is left
+    (out / "mine.txt").write_text("mine")
+    done = simspec("simulate", path, "--out", str(out))
     assert done.returncode == 2
-    assert "is there already" in done.stderr
-    assert (tmp_path / "run" / "mine.txt").read_text() == "mine"
+    assert "holds 'mine.txt', which simspec simulate does not write" in done.stderr
+    assert (out / "mine.txt").read_text() == "mine"
 
 
 def test_two_scenarios_and_replications(tmp_path, capsys):

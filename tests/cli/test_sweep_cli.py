@@ -9,9 +9,9 @@ import pytest
 
 from simspec.cli import main
 from simspec.report.folder import MARK
-from simspec.scenario.folder import check_new
 from tests.cli.test_commands import simspec
-from tests.unit.test_report import Page, files
+from tests.unit.test_report import Page
+from tests.unit.test_report_folder import files
 from tests.unit.test_scenario_paired import REPLAY, acc_len_file
 from tests.unit.test_scenario_reading import written
 
@@ -159,7 +159,7 @@ def test_stopped_and_gone_on(tmp_path, capsys, monkeypatch):
         (("FILE", "--rates", "1", "--seed", "-1"), "--seed -1"),
         (("FILE", "--rates", "1", "--until", "inf"), "--until inf"),
         (("FILE", "--rates", "1", "--jobs", "-1"), "--jobs -1"),
-        (("FILE", "--rates", "1", "--out", "."), "is there already"),
+        (("FILE", "--rates", "1", "--out", "."), "holds 'cost.toml', which simspec sweep"),
         (("nowhere.toml", "--rates", "1"), "nowhere.toml: cannot be read"),
     ],
     ids=lambda x: " ".join(x)[:50] if isinstance(x, tuple) else "",
@@ -176,12 +176,17 @@ def test_refusals_exit_with_2(tmp_path, capsys, monkeypatch, words, said):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["cost.toml", "scenario.toml"]
 
 
-def test_a_folder_in_use_is_refused_and_left_alone(tmp_path, capsys):
+def test_its_own_page_is_replaced_and_a_folder_in_use_left_alone(tmp_path, capsys):
     out = tmp_path / "mine"
-    check_new(out)
-    out.mkdir()
+    words = (str(written(tmp_path)), "--rates", "20", *FEW, "--out", str(out))
+    answer(capsys, *words)
+    first = files(out)
+    (out / "sweep.json").write_text("spoilt")
+    answer(capsys, *words)
+    assert files(out) == first
     (out / "notes.txt").write_text("mine")
     with pytest.raises(SystemExit) as end:
-        main(["sweep", str(written(tmp_path)), "--rates", "20", *FEW, "--out", str(out)])
+        main(["sweep", *words])
     assert end.value.code == 2
-    assert (out / "notes.txt").read_text() == "mine"
+    assert "holds 'notes.txt', which simspec sweep does not write" in capsys.readouterr().err
+    assert files(out) == {**first, "notes.txt": b"mine"}

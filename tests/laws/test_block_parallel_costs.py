@@ -10,7 +10,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simspec.oracle import chains as chain_oracle
@@ -23,6 +23,7 @@ from simspec.speculation.lengths import Prescribed, Static
 from simspec.traces.index import Trace
 from simspec.traces.manifest import ModelEntry
 from tests.oracles.test_lockstep import AFFINE
+from tests.profiles import examples
 from tests.reference import affine_price
 from tests.toy import SMALL, TARGET, Setting, Toy, settings_of
 
@@ -41,7 +42,7 @@ def trace_of(setting: Setting, block: int) -> Trace:
 
 
 @given(settings_of(output_tokens=(4, 16), block_length=(3, 7)), st.integers(1, 4), st.integers(0, 7))
-@settings(max_examples=15, deadline=None)
+@examples(0.6)
 def test_a_lone_request_pays_for_the_forwards_of_a_plain_loop(
     setting: Setting, block: int, length: int
 ) -> None:
@@ -68,7 +69,7 @@ def test_a_lone_request_pays_for_the_forwards_of_a_plain_loop(
 
 
 @given(settings_of(output_tokens=(4, 14), block_length=(3, 6)), st.integers(2, 4), st.integers(0, 2**32 - 1))
-@settings(max_examples=15, deadline=None)
+@examples(0.6)
 def test_nothing_beats_the_least_time(setting: Setting, block: int, seed: int) -> None:
     trace = trace_of(setting, block)
     alone = np.arange(len(trace.prompts))[:, None]

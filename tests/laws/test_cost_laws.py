@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simspec.cost.affine_fit import fit_affine
 from simspec.cost.architecture import Architecture, Formats, forward_work
-from simspec.cost.fit import fit_affine, medians
+from simspec.cost.fit_errors import medians
 from simspec.cost.roofline import Rates, roofline_seconds
 from simspec.cost.shape import StepShape, uniform
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simspec.cost.models import MeasuredCost
@@ -25,6 +25,7 @@ from simspec.speculation.lengths import (
 )
 from simspec.traces.index import Trace
 from tests.oracles.test_lockstep import AFFINE
+from tests.profiles import examples
 from tests.reference import Request, affine_price, least_by_search, measured_price
 from tests.toy import LOOKUP, MIDDLE, MODELS, SMALL, TARGET, Setting, Toy, settings_of
 
@@ -54,7 +55,7 @@ def seconds_alone(
 
 
 @given(settings_of(output_tokens=(4, 16), block_length=(3, 7)))
-@settings(max_examples=15, deadline=None)
+@examples(0.6)
 def test_no_rule_beats_the_least_time(setting: Setting) -> None:
     trace = Toy(setting).trace()
     cost = cost_of(trace)
@@ -69,7 +70,7 @@ def test_no_rule_beats_the_least_time(setting: Setting) -> None:
 
 
 @given(settings_of(output_tokens=(4, 14), block_length=(3, 6)), st.data())
-@settings(max_examples=10, deadline=None)
+@examples(0.4)
 def test_no_prescription_beats_the_least_time(setting: Setting, data: st.DataObject) -> None:
     trace = Toy(setting).trace()
     cost = cost_of(trace)
@@ -83,7 +84,6 @@ def test_no_prescription_beats_the_least_time(setting: Setting, data: st.DataObj
 
 @given(settings_of(prompts=2, output_tokens=(1, 5), block_length=(2, 4)), st.sampled_from([SMALL, MIDDLE]))
 @example(Setting(seed=1, output_tokens=5, block_length=3, middle_rate=1.0), MIDDLE)
-@settings(max_examples=25, deadline=None)
 def test_the_least_time_is_exact_for_models(setting: Setting, drafter: str) -> None:
     """Against every sequence of lengths, with the caches' real lags."""
     toy = Toy(setting)
@@ -103,7 +103,7 @@ def test_the_least_time_is_exact_for_models(setting: Setting, drafter: str) -> N
 # is asked for still more can be faster where the latency table is not monotone.
 @given(settings_of(prompts=2, output_tokens=(1, 5), block_length=(2, 4)))
 @example(Setting(prompts=1, output_tokens=3, block_length=2, order=1, middle_rate=0.0, small_rate=0.0))
-@settings(max_examples=20, deadline=None)
+@examples(0.8)
 def test_the_least_time_is_exact_for_look_ups(setting: Setting) -> None:
     toy = Toy(setting)
     trace = toy.trace()
@@ -143,7 +143,7 @@ def test_a_look_up_asked_for_more_than_is_submitted_does_not_win(seed: int) -> N
 
 
 @given(settings_of(output_tokens=(4, 16), block_length=(3, 7)))
-@settings(max_examples=10, deadline=None)
+@examples(0.4)
 def test_no_static_chain_beats_the_bound_over_chains(setting: Setting) -> None:
     trace = Toy(setting).trace()
     cost = cost_of(trace)
@@ -160,7 +160,7 @@ def test_no_static_chain_beats_the_bound_over_chains(setting: Setting) -> None:
 
 
 @given(settings_of(output_tokens=(4, 16)), st.sampled_from([1, 3]))
-@settings(max_examples=10, deadline=None)
+@examples(0.4)
 def test_the_bound_over_chains_is_met_where_nothing_lags(setting: Setting, length: int) -> None:
     """Plain decoding and a look-up keep no cache of their own, so alone they are their own bound."""
     trace = Toy(setting).trace()
@@ -172,7 +172,7 @@ def test_the_bound_over_chains_is_met_where_nothing_lags(setting: Setting, lengt
 
 
 @given(settings_of(output_tokens=(4, 16)))
-@settings(max_examples=10, deadline=None)
+@examples(0.4)
 def test_more_candidates_never_raise_the_bound(setting: Setting) -> None:
     trace = Toy(setting).trace()
     cost = cost_of(trace)

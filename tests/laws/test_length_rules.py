@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -20,6 +20,7 @@ from simspec.speculation.lengths import (
     View,
     expected_tokens,
 )
+from tests.profiles import examples
 
 DEPTH = 30
 RULES: list[LengthRule] = [
@@ -62,7 +63,7 @@ def flat_view(q: np.ndarray) -> View:
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @given(view=views(), other=confidences(3), state=st.integers(1, 20))
-@settings(max_examples=40, deadline=None)
+@examples(1.6)
 def test_tokens_that_are_not_drafted_do_not_move_the_decision(
     rule: LengthRule, view: View, other: np.ndarray, state: int
 ) -> None:
@@ -82,7 +83,7 @@ def test_tokens_that_are_not_drafted_do_not_move_the_decision(
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @given(view=views())
-@settings(max_examples=15, deadline=None)
+@examples(0.6)
 def test_requests_do_not_see_each_other(rule: LengthRule, view: View) -> None:
     together = rule.decide(view, rule.begin(3))
     for i in range(3):
@@ -136,7 +137,7 @@ def algorithm_one(q: list[float], alpha: float, n: int, d_max: int) -> tuple[int
     longest=st.integers(1, 24),
 )
 @example(q=[0.5] * 30, alpha=2.0, block=4, longest=12)
-@settings(max_examples=120, deadline=None)
+@examples(4.8)
 def test_libraspec_is_algorithm_one(q: list[float], alpha: float, block: int, longest: int) -> None:
     drafted, submitted, close = algorithm_one(q, alpha, block, longest)
     found = LibraSpec(alpha, block, longest).decide(flat_view(np.array([q])), np.zeros(1))
@@ -174,7 +175,7 @@ def test_libraspec_overshoots_as_printed() -> None:
 
 
 @given(view=views(rows=2, depth=12), longest=st.integers(0, 15))
-@settings(max_examples=150, deadline=None)
+@examples(6)
 def test_exact_marginal_is_its_loop(view: View, longest: int) -> None:
     found = ExactMarginal(longest).decide(view, np.zeros(2))
     for row in range(2):

@@ -25,6 +25,8 @@ from simspec.claims.serving.laws import (
     tokens_are_accounted_for,
     told,
 )
+from simspec.serving.cluster import Cluster
+from simspec.serving.door import Door
 from simspec.serving.engine import Engine
 from simspec.serving.policies import Fixed
 from simspec.serving.recorder import EMISSIONS, REQUESTS, STEPS, Recorder
@@ -129,12 +131,14 @@ def test_every_law_is_shown_to_fail():
 def test_blocks_add_up_after_every_event(scenario: Scenario):
     """What M32 says step by step, in the engine itself: with events, patience and several steps at once."""
     env = Environment()
-    engine = Engine(env, scenario.serving, scenario.seed, Recorder())
+    recorder = Recorder()
+    engine = Engine(env, scenario.serving, scenario.seed, recorder)
+    door = Door(env, Cluster((scenario.serving,)), [engine], recorder)
 
     def arrivals():
         for at, (i, (prompt, output)) in zip(scenario.instants, enumerate(scenario.sizes), strict=True):
             yield env.timeout(at - int(env.now))
-            engine.submit(Request(i, prompt, output))
+            door.submit(Request(i, prompt, output))
 
     env.process(arrivals())
     while env.peek() < float("inf"):

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from simpy import Environment
 
 from simspec.serving.arrivals import OpenLoop
+from simspec.serving.cluster import Cluster
 from simspec.serving.config import Serving, Speculation
+from simspec.serving.door import Door
 from simspec.serving.engine import Engine
 from simspec.serving.policies import Fixed, View
 from simspec.serving.pricing import Costs
@@ -87,9 +89,10 @@ def test_a_policy_that_peeks_is_caught():
     tables = []
     for source in (record, Masked(record)):
         env, recorder = Environment(), Recorder()
-        engine = Engine(env, Serving(COSTS, 1, Speculation(Peeks(2), source)), 0, recorder)
+        serving = Serving(COSTS, 1, Speculation(Peeks(2), source))
+        engine = Engine(env, serving, 0, recorder)
         Peeks.texts = engine.verdicts
-        engine.submit(Request(0, 3, 40))
+        Door(env, Cluster((serving,)), [engine], recorder).submit(Request(0, 3, 40))
         env.run()
         tables.append(recorder.close()["steps"])
     assert not tables[0].equals(tables[1])

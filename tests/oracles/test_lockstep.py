@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simspec.cost.models import AffineCost, MeasuredCost
@@ -15,6 +15,7 @@ from simspec.speculation.chains import Chain
 from simspec.speculation.lengths import G4, LengthRule, LibraSpec, Static
 from simspec.traces.index import Trace
 from tests.oracles.test_replay_against_twin import CHAINS
+from tests.profiles import examples
 from tests.reference import Price, affine_price, cycle_seconds, decode, lockstep_seconds, measured_price
 from tests.toy import LOOKUP, MIDDLE, SMALL, TARGET, Setting, Toy, settings_of
 
@@ -37,7 +38,7 @@ def measured(trace: Trace) -> tuple[MeasuredCost, Price]:
 
 
 @given(settings_of(output_tokens=(4, 14), block_length=(3, 6)), st.sampled_from(RULES), st.data())
-@settings(max_examples=12, deadline=None)
+@examples(0.48)
 def test_batches_cost_what_the_loop_says(setting: Setting, rule: LengthRule, data: st.DataObject) -> None:
     toy = Toy(setting)
     trace = toy.trace()
@@ -58,7 +59,7 @@ def test_batches_cost_what_the_loop_says(setting: Setting, rule: LengthRule, dat
 
 
 @given(settings_of(output_tokens=(4, 14), block_length=(3, 6)), st.sampled_from(RULES))
-@settings(max_examples=10, deadline=None)
+@examples(0.4)
 def test_a_batch_of_one_costs_its_request_decoded_token_by_token(setting: Setting, rule: LengthRule) -> None:
     """No array of replay is used on the other side: the toy models and their caches are."""
     toy = Toy(setting)
@@ -76,7 +77,7 @@ def test_a_batch_of_one_costs_its_request_decoded_token_by_token(setting: Settin
 
 
 @given(settings_of(output_tokens=(4, 20), block_length=(3, 6)), st.sampled_from([1, 2, 5]))
-@settings(max_examples=10, deadline=None)
+@examples(0.4)
 def test_a_batch_of_one_costs_what_rules_are_told(setting: Setting, length: int) -> None:
     """With each cycle's real lag always; by ``two_level_seconds`` when no lag exceeds one."""
     toy = Toy(setting)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simspec.errors import BadInput
@@ -24,6 +24,7 @@ from simspec.speculation.lengths import (
 )
 from simspec.streams import stream
 from simspec.traces.index import Trace
+from tests.profiles import examples
 from tests.reference import decode
 from tests.toy import LOOKUP, MIDDLE, MODELS, SMALL, TARGET, Setting, Toy, settings_of
 
@@ -99,7 +100,7 @@ def assert_same(
 
 
 @given(settings_of(), st.integers(0, 1000))
-@settings(max_examples=12, deadline=None)
+@examples(0.48)
 def test_every_chain_and_rule_matches_the_twin(setting: Setting, luck: int) -> None:
     toy = Toy(setting)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +118,7 @@ def test_every_chain_and_rule_matches_the_twin(setting: Setting, luck: int) -> N
 
 
 @given(settings_of(prompts=2, output_tokens=(4, 14), block_length=(3, 6)), st.sampled_from(RULES))
-@settings(max_examples=15, deadline=None)
+@examples(0.6)
 def test_every_rule_matches_the_twin(setting: Setting, rule: LengthRule) -> None:
     toy = Toy(setting)
     trace = toy.trace()
@@ -126,7 +127,7 @@ def test_every_rule_matches_the_twin(setting: Setting, rule: LengthRule) -> None
 
 
 @given(settings_of(output_tokens=(6, 20)), st.data())
-@settings(max_examples=15, deadline=None)
+@examples(0.6)
 def test_requests_that_begin_in_mid_text(setting: Setting, data: st.DataObject) -> None:
     toy = Toy(setting)
     trace = toy.trace()

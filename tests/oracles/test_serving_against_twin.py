@@ -14,11 +14,12 @@ from simspec.serving.policies import ByRows, Fixed, Goodput, OffAbove
 from simspec.serving.pricing import Costs
 from simspec.serving.stride import Stride
 from simspec.serving.verdicts import Rates
+from simspec.strategies.serving import scenarios
+from simspec.strategies.small_engines import Scenario, made_up_cost, serve
 from tests.reference_serving import Twin
-from tests.unit.test_serving_scenarios import AFFINE, PADDED, Scenario, live, scenarios
 
-SMALL = Costs(AFFINE["device"], "target", "small")
-TICKS = Costs(AFFINE["ticks"], "target", "small")
+SMALL = Costs(made_up_cost("device"), "target", "small")
+TICKS = Costs(made_up_cost("ticks"), "target", "small")
 SURE = Speculation(Fixed(2), Rates((1.0, 1.0)))
 
 
@@ -79,7 +80,7 @@ def twin(scenario: Scenario) -> Twin:
 @example(Scenario(Serving(TICKS, 2, SURE, prefill="chunked", token_budget=6), 0, ((3, 20), (14, 3)), (0, 10)))
 @given(scenarios())
 def test_every_step_and_every_request(scenario):
-    records, plain = live(scenario), twin(scenario)
+    records, plain = serve(scenario), twin(scenario)
     assert records.steps.to_pylist() == plain.steps
     assert records.requests.to_pylist() == plain.requests
 
@@ -91,7 +92,7 @@ def long_answers(draw: st.DrawFn) -> Scenario:
     sizes = draw(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 60)), min_size=count, max_size=count))
     off = st.sampled_from([Fixed(0), OffAbove(2, 1, 1), ByRows(((1, 1, 3),))])
     speculation = draw(st.none() | st.builds(Speculation, off, st.just(Rates((0.5, 0.5, 0.5)))))
-    costs = Costs(draw(st.sampled_from([AFFINE["ticks"], PADDED])), "target", "small")
+    costs = Costs(draw(st.sampled_from([made_up_cost("ticks"), made_up_cost("padded")])), "target", "small")
     memory = Memory(
         draw(st.integers(1, 4)),
         draw(st.none() | st.integers(80, 200)),
@@ -114,7 +115,7 @@ def long_answers(draw: st.DrawFn) -> Scenario:
 @example(Scenario(Serving(TICKS, 1), 0, ((3, 20), (3, 20)), (0, 38)))
 @given(long_answers())
 def test_long_answers(scenario):
-    records, plain = live(scenario), twin(scenario)
+    records, plain = serve(scenario), twin(scenario)
     assert records.steps.to_pylist() == plain.steps
     assert records.requests.to_pylist() == plain.requests
 
@@ -124,7 +125,7 @@ def test_long_answers_are_computed_many_steps_at_once(monkeypatch):
     plainly = Stride.apply
     monkeypatch.setattr(Stride, "apply", lambda s, *a: (together.append(len(s.ends)), plainly(s, *a)))
     scenario = Scenario(Serving(SMALL, 2), 0, ((3, 50), (3, 50)), (0, 300_000_000))
-    assert twin(scenario).steps == live(scenario).steps.to_pylist()
+    assert twin(scenario).steps == serve(scenario).steps.to_pylist()
     # One alone until the other comes in the midst of a step; both until the first ends; the other alone.
     assert len(together) == 3
     assert sum(together) > 70
@@ -132,8 +133,8 @@ def test_long_answers_are_computed_many_steps_at_once(monkeypatch):
 
 @given(scenarios())
 def test_several_steps_at_once_give_the_same_tables_as_step_by_step(scenario):
-    at_once = live(scenario)
-    stepwise = live(scenario, serving=dataclasses.replace(scenario.serving, stride=False))
+    at_once = serve(scenario)
+    stepwise = serve(scenario, serving=dataclasses.replace(scenario.serving, stride=False))
     assert at_once.steps.equals(stepwise.steps)
     assert at_once.requests.equals(stepwise.requests)
     assert at_once.request_ns == stepwise.request_ns

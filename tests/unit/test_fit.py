@@ -8,18 +8,12 @@ import pytest
 import scipy.optimize
 
 from simspec.cost import presets
+from simspec.cost.affine_fit import fit_affine, fit_affines
 from simspec.cost.architecture import FORMATS
-from simspec.cost.fit import (
-    Errors,
-    errors_of,
-    fit_affine,
-    fit_affines,
-    fit_all,
-    fit_roofline,
-    medians,
-    roofline_errors,
-)
+from simspec.cost.fit import fit_all
+from simspec.cost.fit_errors import Errors, errors_of, medians
 from simspec.cost.roofline import Rates, roofline_seconds
+from simspec.cost.roofline_fit import fit_roofline, roofline_errors
 from simspec.cost.shape import uniform
 from simspec.errors import BadInput
 

@@ -9,14 +9,8 @@ from pathlib import Path
 import pytest
 
 from simspec.cost import presets
-from simspec.cost.published import (
-    COLUMNS,
-    Case,
-    compare,
-    papers,
-    published_errors,
-    read_reports,
-)
+from simspec.cost.published import Case, compare, papers, published_errors
+from simspec.cost.reports import COLUMNS, read_reports
 from simspec.errors import BadInput
 
 # Made-up reports; none of these times was measured.

@@ -1,4 +1,4 @@
-"""The report of a made-up trace: whole, repeatable, true to the numbers, careful with folders."""
+"""The report of a made-up trace: whole, repeatable, true to the numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from simspec.cli.report import report
 from simspec.errors import BadInput
-from simspec.report.folder import MARK, check_free, replacing
 from tests.toy import Setting, Toy
+from tests.unit.test_report_folder import files
 
 ASKED = {"batches": "2", "lengths": "1-2", "draws": 2}
 
@@ -25,10 +25,6 @@ def made(tmp_path_factory):
     Toy(Setting(seed=5, prompts=3, output_tokens=12, order=1)).write(root / "toy")
     report(root / "toy", out=root / "first", cost=["float32"], **ASKED)
     return root
-
-
-def files(folder):
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 class Page(HTMLParser):
@@ -109,33 +105,6 @@ def test_sentences_repeat_the_numbers_of_the_json(made):
         score = entry["scores"]["reach/simscore"]
         said = re.search(rf"picks the chain .*{score['regret']:.1f}% \(95% .*\) at batch {batch}", text)
         assert score["top1"] or said
-
-
-@pytest.mark.parametrize("name", ["notes.txt", "index.html"])
-def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path, name):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / name).write_text("dear diary")
-    with pytest.raises(BadInput, match="mine"), replacing(tmp_path / "mine"):
-        raise AssertionError("the folder was opened")
-    assert files(tmp_path) == {f"mine/{name}": b"dear diary"}
-
-
-def test_a_report_with_a_strange_file_and_a_plain_file_are_refused(tmp_path):
-    (tmp_path / "index.html").write_text(MARK)
-    check_free(tmp_path)
-    (tmp_path / "study.toml").write_text("")
-    with pytest.raises(BadInput, match=r"study\.toml"):
-        check_free(tmp_path)
-    with pytest.raises(BadInput, match="no folder"):
-        check_free(tmp_path / "index.html")
-
-
-def test_a_failure_leaves_the_old_report_and_nothing_beside_it(tmp_path):
-    with replacing(tmp_path / "out") as partial:
-        (partial / "index.html").write_text(MARK + "old")
-    with pytest.raises(RuntimeError), replacing(tmp_path / "out"):
-        raise RuntimeError
-    assert files(tmp_path) == {"out/index.html": (MARK + "old").encode()}
 
 
 def test_two_costs_of_one_name_are_refused(made):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from simspec.scenario.reading import read_scenario
 from simspec.scenario.run import run
 from simspec.serving.figures import Spread, figures
 from simspec.serving.simulate import Records, simulate
+from simspec.serving.step import PARTS
 from tests.unit.test_scenario_reading import written
 
 
@@ -31,7 +32,7 @@ def made(folder: Path, **changes: Any) -> Built:
 def simulated(built: Built, *, emissions: bool = False) -> Records:
     scenario = built.scenario
     return simulate(
-        built.serving,
+        built.cluster,
         built.load.workload(0),
         0,
         until_seconds=scenario.until_seconds,
@@ -40,24 +41,20 @@ def simulated(built: Built, *, emissions: bool = False) -> Records:
 
 
 def measured(built: Built, records: Records) -> dict[str, Any]:
-    scenario = built.scenario
-    return measure(
-        records.steps,
-        records.requests,
-        records.emissions,
-        built.serving,
-        scenario.objectives,
-        scenario.warm_up,
-    )
+    return measure(records, built.cluster, built.scenario.objectives, built.scenario.warm_up)
 
 
 def test_without_warm_up_they_are_the_engines_own_figures(tmp_path):
     built = made(tmp_path)
     records = simulated(built)
     found, theirs = measured(built, records), figures(records.steps, records.requests)
-    assert found["throughput_tokens_per_second"] == pytest.approx(theirs.throughput_tokens_per_second)
-    assert found["utilisation"] == pytest.approx(asdict(theirs.time))
-    assert found["measured"]["span_seconds"] == pytest.approx(theirs.span_seconds)
+    steps = records.steps.to_pylist()
+    spent = {part: sum(step[f"{part}_ns"] for step in steps) for part in PARTS}
+    span = steps[-1]["started_at_ns"] + sum(steps[-1][f"{part}_ns"] for part in PARTS)
+    spent |= {"idle": span - sum(spent.values()), "down": 0, "lost": 0}
+    assert found["utilisation"] == pytest.approx({part: ns / span for part, ns in spent.items()})
+    assert found["throughput_tokens_per_second"] == pytest.approx(60 * 20 / span * 1e9)
+    assert found["measured"]["span_seconds"] == pytest.approx(span * 1e-9)
     assert found["tpot_seconds"] == asdict(theirs.tpot_seconds)
     assert found["output_tokens"] == theirs.output_tokens == 60 * 20
     assert found["preemptions"] == theirs.preemptions
@@ -87,14 +84,7 @@ def test_itl_from_steps_is_itl_from_emissions(tmp_path, draft_tokens):
     built = made(tmp_path, speculation={"policy": {"kind": "fixed", "draft_tokens": draft_tokens}})
     records = simulated(built, emissions=True)
     by_emissions = measured(built, records)["itl_seconds"]
-    steps_only = measure(
-        records.steps,
-        records.requests,
-        None,
-        built.serving,
-        built.scenario.objectives,
-        built.scenario.warm_up,
-    )
+    steps_only = measured(built, replace(records, emissions=None))
     by_steps = steps_only["itl_seconds"]
     for name in ("per_chunk", "per_token"):
         assert by_steps[name] == pytest.approx(by_emissions[name])
@@ -218,7 +208,7 @@ def test_kv_use_is_a_mean_over_time(tmp_path):
     records = simulated(built)
     found = measured(built, records)["kv_blocks"]
     steps = records.steps.to_pylist()
-    spent = [sum(s[f"{n}_ns"] for n in ("draft", "verify", "prefill", "swap", "overhead")) for s in steps]
+    spent = [sum(s[f"{n}_ns"] for n in PARTS) for s in steps]
     span = steps[-1]["started_at_ns"] + spent[-1]
     for model, total in (("target", 100), ("drafter", 90)):
         used = [s[f"{model}_blocks"] for s in steps]

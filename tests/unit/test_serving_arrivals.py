@@ -34,7 +34,7 @@ def test_listed_keeps_small_gaps_and_equal_instants():
 
 def test_requests_are_made_one_by_one():
     load = open_loop(Listed((0.0, 1.0)), Sizes(np.array([3, 4]), np.array([5, 6])), 0)
-    assert list(load.arrivals) == [(0, (0, 3, 5)), (1_000_000_000, (1, 4, 6))]
+    assert list(load.arrivals) == [(0, (0, 3, 5, -1)), (1_000_000_000, (1, 4, 6, -1))]
 
 
 @pytest.mark.parametrize(

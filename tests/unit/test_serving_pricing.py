@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from simspec.cost.shape import StepShape
 from simspec.serving.pricing import Costs, Pricer
-from tests.unit.test_serving_scenarios import PADDED, affine
+from simspec.strategies.small_engines import affine, made_up_cost
 
+PADDED = made_up_cost("padded")
 COUNT = st.integers(1, 5000)
 SHAPES = st.tuples(COUNT, COUNT, COUNT, COUNT, st.integers(0, 10**7))
 

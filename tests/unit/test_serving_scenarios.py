@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from simspec.claims.plain import plain
+from simspec.scenario.itl import ends_of
 from simspec.serving.config import Serving
 from simspec.serving.pricing import Costs
 from simspec.serving.request import Outcome
@@ -22,14 +23,7 @@ from simspec.strategies.serving import (
     scarce_memory,
     scenarios,
 )
-from simspec.strategies.small_engines import Scenario, Setup, affine, made_up_cost
-from simspec.strategies.small_engines import serve as live
-
-# For tests of the engine; their costs are made up.
-AFFINE = {name: made_up_cost(name) for name in ("ticks", "device")}
-PADDED = made_up_cost("padded")
-
-__all__ = ["AFFINE", "PADDED", "Scenario", "affine", "live", "scenarios", "step_ends"]
+from simspec.strategies.small_engines import Scenario, Setup, made_up_cost, serve
 
 
 def total(records: Records, column: str) -> int:
@@ -43,19 +37,13 @@ def starts(records: Records) -> list[int]:
     return found
 
 
-def step_ends(records: Records) -> list[int]:
-    """Instants at which steps end."""
-    parts = ("started_at_ns", "draft_ns", "verify_ns", "prefill_ns", "swap_ns", "overhead_ns")
-    return [sum(values) for values in zip(*(records.steps[p].to_pylist() for p in parts), strict=True)]
-
-
 REACHED = {
     "preempts a row": lambda r: total(r, "preempted_requests") > 0,
     "swaps": lambda r: total(r, "swap_ns") > 0,
     "rejects": lambda r: r.outcomes[Outcome.REJECTED] > 0,
     "times out": lambda r: r.outcomes[Outcome.TIMED_OUT] > 0,
     "stops in the middle": lambda r: r.outcomes[Outcome.UNFINISHED] > 0,
-    "stands idle": lambda r: any(a > b for a, b in zip(starts(r)[1:], step_ends(r), strict=False)),
+    "stands idle": lambda r: any(a > b for a, b in zip(starts(r)[1:], ends_of(r.steps), strict=False)),
     "accepts drafts": lambda r: total(r, "accepted_tokens") > 0,
     "refuses drafts": lambda r: total(r, "accepted_tokens") < total(r, "drafted_tokens"),
     "reads prompts while others decode": lambda r: any(
@@ -81,7 +69,7 @@ def reached() -> set[str]:
     @settings(max_examples=400, derandomize=True, database=None, phases=[Phase.generate])
     @given(scenarios())
     def look(scenario: Scenario) -> None:
-        records = live(scenario)
+        records = serve(scenario)
         found.update(what for what, happened in REACHED_BY_CHANCE.items() if happened(records))
 
     look()
@@ -95,7 +83,7 @@ def test_scenarios_reach(reached: set[str], what: str) -> None:
 
 @pytest.mark.parametrize("what", REACHED)
 def test_listed_scenarios_reach(what: str) -> None:
-    assert any(REACHED[what](live(s)) for s in all_scenarios(0))
+    assert any(REACHED[what](serve(s)) for s in all_scenarios(0))
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
@@ -127,7 +115,7 @@ def test_most_long_answers_are_computed_several_steps_at_once(monkeypatch: pytes
     @given(long_answers())
     def look(scenario: Scenario) -> None:
         together.clear()
-        live(scenario)
+        serve(scenario)
         strided.append(max(together, default=0) > 3)
 
     look()
@@ -142,7 +130,7 @@ def test_a_scenario_is_data(scenario: Scenario) -> None:
 
 
 def test_an_engine_that_is_ready_made_is_no_data() -> None:
-    ready = Scenario(Serving(Costs(AFFINE["ticks"], "target"), 1), 0, ((1, 1),), (0,))
+    ready = Scenario(Serving(Costs(made_up_cost("ticks"), "target"), 1), 0, ((1, 1),), (0,))
     assert ready.serving.slots == 1
     with pytest.raises(ValueError, match="not data"):
         _ = ready.setup

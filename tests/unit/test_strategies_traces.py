@@ -47,6 +47,7 @@ from simspec.strategies.scenarios import (
 )
 from simspec.strategies.token_by_token import COUNTED, decode, decode_scheduled
 from simspec.strategies.traces import Synthetic, synthetic_traces
+from tests.profiles import examples
 
 MANY = Setting(seed=3, prompts=60, output_tokens=20, block_length=4)
 # Whether there is one, not the smallest one.
@@ -192,7 +193,7 @@ def test_more_middles_than_functions_are_refused() -> None:
 
 
 @given(synthetic_traces(prompts=2, output_tokens=(1, 8), block_length=(1, 4)))
-@settings(max_examples=10)
+@examples(0.4)
 def test_a_drawn_trace_indexes_and_is_called_synthetic(synthetic: Synthetic) -> None:
     trace = synthetic.trace()
     assert trace.manifest.origin == "synthetic"
@@ -231,7 +232,7 @@ def test_every_rule_is_drawn(rule: object) -> None:
 
 
 @given(scenarios(batch=3))
-@settings(max_examples=10)
+@examples(0.4)
 def test_drawn_scenarios_replay(scenario: Scenario) -> None:
     runs = replay(scenario)
     batches = in_batches(scenario.setting.prompts, scenario.batch)
@@ -304,7 +305,6 @@ def test_a_rule_keeps_its_state_while_another_schedule_has_its_turn() -> None:
 @given(
     settings_of(prompts=2, output_tokens=(1, 12), block_length=(1, 5)), st.integers(0, 9), st.integers(0, 99)
 )
-@settings(max_examples=25)
 def test_models_with_another_future_live_the_same_past(setting: Setting, cycle: int, luck: int) -> None:
     scenario = Scenario(setting, Chain((SMALL, MIDDLE, TARGET), "funnel-replace"), Static(3))
     before = decode(scenario, 0)
@@ -318,7 +318,6 @@ def test_models_with_another_future_live_the_same_past(setting: Setting, cycle: 
 
 
 @given(st.integers(0, 10**6), st.integers(0, 30), st.integers(0, 4))
-@settings(max_examples=25)
 def test_another_future_has_the_same_past(luck: int, at: int, drafted: int) -> None:
     trace = recorded(replace(MANY, prompts=3))
     at = min(at, len(trace.tokens) - 1)

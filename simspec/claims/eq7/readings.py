@@ -10,6 +10,7 @@ from functools import lru_cache
 from simspec.strategies.chains import Plan, Pool, Semantics
 from simspec.strategies.outcomes import Expected, expected
 from simspec.theory import chains as theory
+from simspec.theory import exact_chains
 
 
 @lru_cache(maxsize=20_000)
@@ -85,10 +86,10 @@ def exact(pool: Pool, plan: Plan, semantics: Semantics) -> Fraction:
     given = Inputs.of(pool, plan)
     told = (given.draft, given.verify)
     if len(plan.models) == 3 and semantics == "nested":
-        return theory.exact_collected(given.alphas, plan.drafts, plan.rounds * (plan.drafts + 1), *told)
+        return exact_chains.exact_collected(given.alphas, plan.drafts, plan.rounds * (plan.drafts + 1), *told)
     if len(plan.models) == 3 and semantics == "rounds":
-        return theory.exact_rounds(given.alphas, plan.drafts, plan.rounds, *told)
-    return theory.exact(given.alphas, plan.drafts, *told, replace=semantics == "funnel-replace")
+        return exact_chains.exact_rounds(given.alphas, plan.drafts, plan.rounds, *told)
+    return exact_chains.exact(given.alphas, plan.drafts, *told, replace=semantics == "funnel-replace")
 
 
 READINGS: dict[str, Reading] = {

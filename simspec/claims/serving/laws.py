@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from simspec.claims.base import UNMET, Outcome, Rule, against
 from simspec.claims.plain import shown
+from simspec.serving.step import Price
 from simspec.strategies.small_engines import Scenario, Setup, serve
 
 # The engine needs pyarrow, which whoever only lists claims need not wait for.
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 # A row of a table by column.
 Row = dict[str, Any]
-PARTS = ("draft_ns", "verify_ns", "prefill_ns", "swap_ns", "overhead_ns")
+PARTS = Price._fields
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def serve_plainly(scenario: Scenario, spoil: Spoil | None = None, watch: Watch |
     if not supported(scenario):
         raise ValueError(f"no open loop without limits: {scenario}")
     serving, recorder, cost = scenario.serving, Recorder(emissions=True), StepCost(scenario.serving)
-    told_by = serving.speculation
+    steps, told_by = recorder.of(0), serving.speculation
     verdicts = None if told_by is None else told_by.source.open(serving.slots, scenario.seed)
     scheduler = Scheduler(serving, None if verdicts is None else verdicts.available, cost)
     if spoil is not None:
@@ -64,7 +64,7 @@ def serve_plainly(scenario: Scenario, spoil: Spoil | None = None, watch: Watch |
             else:
                 recorder.end(Ticket(request, at), Outcome.REJECTED, at)
 
-    now = step = 0
+    now = 0
     while coming or scheduler.has_work:
         if not scheduler.has_work:
             now = coming[0][0]
@@ -80,15 +80,14 @@ def serve_plainly(scenario: Scenario, spoil: Spoil | None = None, watch: Watch |
         began, price = now, cost.price(plan, scheduler.batch)
         now += price.total_ns
         come(now)
-        done = apply(scheduler, verdicts, plan, recorder, step, now)
-        recorder.add_step(step, began, price, plan, done)
+        done = apply(scheduler, verdicts, plan, steps, now)
+        steps.add(began, price, plan, done)
         see("the step")
         for ticket in sorted(map(scheduler.leave, done.finished), key=_number):
             recorder.end(ticket, Outcome.FINISHED, now)
         see("leaving")
-        step += 1
     tables, ended = recorder.close(), recorder.outcomes
-    kept = (tables["steps"], tables["requests"], tables["emissions"])
+    kept = (tables["steps"], tables["requests"], tables["emissions"], None)
     return told(scenario, Records(*kept, now, recorder.arrived, ended, recorder.request_ns))
 
 
