@@ -142,6 +142,8 @@ def _of_clusters(cluster: Cluster) -> list[str]:
             "a prompt's blocks are free as soon as it is handed over, and its KV cache takes no room on the way",
             "transfers do not get in each other's way",
         ]
+    if cluster.routing == "session-affine":
+        words.append("no cache of prefixes: session-affine routing has its imbalance here and not its gain")
     if cluster.drafter_device is not None:
         words.append("policies do not foresee the wait for the drafter's device")
     return words

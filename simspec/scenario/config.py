@@ -157,7 +157,8 @@ class CostPart(Part, frozen=True):
 class SessionsPart(Part, frozen=True):
     """Requests belong to ``count`` sessions, for routing: each draws one, the n-th with weight n**-skew.
 
-    Left out, requests of a closed loop belong to their clients, and others to none.
+    Left out, requests belong to the sessions of their log, where it has any, or in a closed loop to their
+    clients, and others to none.
     """
 
     count: Count

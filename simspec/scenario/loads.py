@@ -49,7 +49,7 @@ class Load:
         drawn: whether each request draws its lengths from ``sizes``, or has the one of its own place.
         logs: what each log was taken to be and what was left out of it, for the report.
         inputs: name -> hash of each file read.
-        sessions: whose conversations requests belong to.
+        sessions: whose conversations requests belong to: drawn, or as a log has it, (count,).
     """
 
     count: int
@@ -58,7 +58,7 @@ class Load:
     drawn: bool
     logs: list[dict[str, object]]
     inputs: dict[str, str]
-    sessions: SessionsPart | None = None
+    sessions: SessionsPart | Ints | None = None
 
     @property
     def listed(self) -> bool:
@@ -72,10 +72,11 @@ class Load:
             # One by one from one stream: a longer workload begins with the same lengths.
             chosen = stream(seed, "lengths").integers(len(sizes.prompt_tokens), size=self.count)
             sizes = Sizes(sizes.prompt_tokens[chosen], sizes.output_tokens[chosen])
-        if (told := self.sessions) is not None:
-            weights = np.arange(1, told.count + 1, dtype=np.float64) ** -told.skew
-            whose = stream(seed, "sessions").choice(told.count, self.count, p=weights / weights.sum())
-            sizes = replace(sizes, sessions=whose)
+        whose = self.sessions
+        if isinstance(whose, SessionsPart):
+            weights = np.arange(1, whose.count + 1, dtype=np.float64) ** -whose.skew
+            whose = stream(seed, "sessions").choice(whose.count, self.count, p=weights / weights.sum())
+        sizes = replace(sizes, sessions=whose)
         process = self.process
         if isinstance(process, ClosedLoad):
             return ClosedLoop(process.clients, sizes.requests(), process.think_seconds)
@@ -90,7 +91,8 @@ def open_load(read: Read) -> Load:
     Raises:
         BadInput: naming the file, its row and column, or the key of the scenario.
     """
-    workload, lengths, sessions = read.scenario.workload, read.scenario.lengths, read.scenario.sessions
+    workload, lengths = read.scenario.workload, read.scenario.lengths
+    sessions: SessionsPart | Ints | None = read.scenario.sessions
     logs: list[dict[str, object]] = []
     inputs: dict[str, str] = {}
     process: Poisson | Gamma | ClosedLoad | Ints
@@ -99,6 +101,7 @@ def open_load(read: Read) -> Load:
         path = read.beside(workload.path)
         log = _arrivals(workload, path)
         process, own, count = log.at_ns, Sizes(log.prompt_tokens, log.output_tokens), len(log)
+        sessions = log.sessions if sessions is None else sessions
         logs.append(_described("workload", log, {"span_seconds": log.span_seconds}))
         inputs[path.name] = sha256_file(path)
     elif isinstance(workload, PoissonLoad):

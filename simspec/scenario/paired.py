@@ -17,7 +17,7 @@ from scipy import stats
 from simspec.errors import BadInput
 from simspec.metrics import Estimate
 from simspec.scenario.build import Built
-from simspec.scenario.config import ClosedLoad
+from simspec.scenario.config import ClosedLoad, SessionsPart
 from simspec.scenario.fitting import Fitted, fit
 from simspec.scenario.run import Ran, run
 from simspec.serving.row_policies import RowPolicy
@@ -89,7 +89,7 @@ def luck(built: Built) -> list[str]:
         found.append("arrivals")
     if built.load.drawn:
         found.append("lengths")
-    if built.load.sessions is not None:
+    if isinstance(built.load.sessions, SessionsPart):
         found.append("sessions")
     if built.serving.speculation is not None:
         found.append("verdicts")

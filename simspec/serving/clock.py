@@ -18,24 +18,25 @@ NANOSECONDS = 1_000_000_000
 
 
 class Stage(IntEnum):
-    """What happens first at one instant; within a stage, what was scheduled first.
+    """What happens first at one instant; within a stage, by engine, then what was scheduled first.
 
     SimPy orders events by (time, priority, sequence number), and its own housekeeping has priority 0;
-    a stage is the priority. A replica that fails at the instant at which its step would end does not end it,
+    a stage is the priority, and the number of an engine is added to it, so that it makes no difference how
+    long ago the end of a step was scheduled. A replica that fails at the instant at which its step would end does not end it,
     and gets nobody who arrives then. Whoever arrives at the instant at which a step ends is there when the
     next step is planned.
     """
 
     CHANGE = 1
     ARRIVE = 2
-    STEP = 3
-    PLAN = 4
+    STEP = 1 << 20
+    PLAN = 1 << 40
 
 
 class Pause(Event):
     """An event ``delay_ns`` from now, at a stage: SimPy's Timeout, which knows one priority only."""
 
-    def __init__(self, env: Environment, delay_ns: int, stage: Stage):
+    def __init__(self, env: Environment, delay_ns: int, stage: int):
         # What Event and Timeout set up, in one go: there is one of these for every step.
         self.env, self.callbacks = env, []
         self._ok, self._value = True, None
@@ -45,7 +46,7 @@ class Pause(Event):
 class Signal(Event):
     """An event that somebody else fires, at a stage of the instant at which they do."""
 
-    def fire(self, stage: Stage) -> None:
+    def fire(self, stage: int) -> None:
         self._ok, self._value = True, None
         self.env.schedule(self, EventPriority(stage), 0)
 

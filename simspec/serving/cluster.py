@@ -25,8 +25,9 @@ class Outage:
     for_seconds: float
 
     def __post_init__(self) -> None:
-        for name in ("at_seconds", "for_seconds"):
-            nanoseconds(getattr(self, name), name)
+        nanoseconds(self.at_seconds, "at_seconds")
+        if not nanoseconds(self.for_seconds, "for_seconds"):
+            raise BadInput(f"for_seconds is {self.for_seconds}", allowed="at least a nanosecond")
 
     @property
     def nanoseconds(self) -> tuple[int, int]:
@@ -52,8 +53,8 @@ class Failures:
         random, at = stream(seed, "outages", replica), 0
         while True:
             up, down = random.exponential((self.mean_up_seconds, self.mean_down_seconds)).tolist()
-            failed = at + nanoseconds(up)
-            at = failed + nanoseconds(down)
+            failed = at + max(nanoseconds(up), 1)
+            at = failed + max(nanoseconds(down), 1)
             yield failed, at
 
 

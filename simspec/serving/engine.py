@@ -70,6 +70,7 @@ class Engine:
         self.recorder = recorder.of(number)
         self.number, self.reads_only, self._crowded = number, reads_only, not alone
         self.cost = StepCost(serving, devices)
+        self._step, self._plan = Stage.STEP + number, Stage.PLAN + number
         self.fails_at: int | None = None
         self.come_back()
 
@@ -98,7 +99,7 @@ class Engine:
 
     def _steps(self) -> Generator[Event, None, None]:
         scheduler, recorder = self.scheduler, self.recorder
-        yield Pause(self.env, 0, Stage.PLAN)  # processes begin ahead of all stages
+        yield Pause(self.env, 0, self._plan)  # processes begin ahead of all stages
         while True:
             while not scheduler.has_work:
                 self._wake = Signal(self.env)
@@ -109,12 +110,12 @@ class Engine:
             plan = scheduler.plan()
             price = self.cost.price(plan, scheduler.batch, now)
             if several := self._stride(plan, price, now):
-                yield Pause(self.env, several.ends[-1] - now, Stage.STEP)
+                yield Pause(self.env, several.ends[-1] - now, self._step)
                 several.apply(scheduler, self.verdicts, recorder)
                 self._end(scheduler.batch.finished())
             else:
                 self.step_began = now
-                yield Pause(self.env, price.total_ns, Stage.STEP)
+                yield Pause(self.env, price.total_ns, self._step)
                 self.step_began = None
                 done = apply(scheduler, self.verdicts, plan, recorder, now + price.total_ns)
                 recorder.add(now, price, plan, done)
@@ -125,7 +126,7 @@ class Engine:
             # Clients who have their answer may send the next request right now, and others may decide too.
             if self._answered or self._crowded:
                 self._answered = False
-                yield Pause(self.env, 0, Stage.PLAN)
+                yield Pause(self.env, 0, self._plan)
 
     def _stride(self, plan: Plan, price: Price, now: int) -> Stride | None:
         if plan.length or plan.chunks or not self.serving.stride or self.recorder.emissions:
@@ -176,7 +177,7 @@ class Engine:
         scheduler.queue.append(ticket)
         ticket.replica, ticket.waits_in = self.number, scheduler.queue
         if self._wake is not None:
-            self._wake.fire(Stage.PLAN)
+            self._wake.fire(self._plan)
             self._wake = None
         return True
 

@@ -8,7 +8,7 @@ shape and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,10 +61,16 @@ class Costs:
             nanoseconds(getattr(self, name) or 0.0, name)
 
 
+# The same of forwards of rows that are alike, 1 to so many tokens wide: asked with rows, the greatest width,
+# context, and context tokens.
+PriceWidths = Callable[[int, int, int, int], list[int]]
+
+
 class Drafter(NamedTuple):
     """What a drafter's forwards cost, and whether it is a look-up."""
 
     price_ns: Price
+    widths_ns: PriceWidths
     lookup: bool
 
 
@@ -73,7 +79,7 @@ class Pricer:
 
     Attributes:
         padded: whether anybody looks at the widest or the longest row. Of packed rows only sums matter.
-        target_many_ns: as ``target_ns``, for a shape of arrays.
+        target_many_ns: as ``target_ns``, for a shape of arrays; ``target_widths_ns``: for several widths.
     """
 
     def __init__(self, costs: Costs, others: Sequence[Candidate] = ()):
@@ -81,19 +87,16 @@ class Pricer:
         own = costs.overhead_seconds
         self.overhead_ns = nanoseconds(costs.cost.step_overhead_seconds if own is None else own)
         self.idle_ns = nanoseconds(costs.idle_seconds)
-        self.target_ns: Price = _price(costs.cost, costs.target)
-        self.target_many_ns: PriceMany = _price_many(costs.cost, costs.target)
         graphs = costs.graphs
-        if graphs is not None:
-            self.target_ns = graphs.priced(self.target_ns)
-            self.target_many_ns = graphs.priced_many(self.target_many_ns)
+        self.target_ns, self.target_widths_ns = _prices(costs.cost, costs.target, graphs)
+        many = _price_many(costs.cost, costs.target)
+        self.target_many_ns: PriceMany = many if graphs is None else graphs.priced_many(many)
         named = [(c.drafter, c.cost, c.lookup) for c in others]
         if costs.drafter is not None:
             named.insert(0, (costs.drafter, costs.drafter_cost or costs.cost, costs.lookup))
-        self.drafters: list[Drafter] = []
-        for name, cost, lookup in named:
-            price = _price(cost, name)
-            self.drafters.append(Drafter(graphs.priced(price) if graphs and not lookup else price, lookup))
+        self.drafters = [
+            Drafter(*_prices(cost, name, None if lookup else graphs), lookup) for name, cost, lookup in named
+        ]
         packed = all(isinstance(cost, AffineCost) for cost in (costs.cost, *(cost for _, cost, _ in named)))
         self.padded = not packed or (graphs is not None and bool(graphs.rows))
 
@@ -103,7 +106,22 @@ class Pricer:
         return self.target_many_ns(StepShape(same, np.ones_like(same), same, context, context_tokens))
 
 
-def _price(cost: CostModel, model: str) -> Price:
+def _prices(cost: CostModel, model: str, graphs: Graphs | None) -> tuple[Price, PriceWidths]:
+    price, widths = _price(cost, model)
+    if graphs is not None:
+        price = graphs.priced(price)
+        widths = _one_by_one(price)
+    return price, widths
+
+
+def _one_by_one(price: Price) -> PriceWidths:
+    def widths(rows: int, widest: int, context: int, context_tokens: int) -> list[int]:
+        return [price(rows, n, rows * n, context, context_tokens) for n in range(1, widest + 1)]
+
+    return widths
+
+
+def _price(cost: CostModel, model: str) -> tuple[Price, PriceWidths]:
     if isinstance(cost, AffineCost):
         ratio = 1.0 if model == cost.target else cost.ratios[model]
         base, token, cached = cost.base_seconds, cost.token_seconds, cost.context_token_seconds
@@ -112,7 +130,13 @@ def _price(cost: CostModel, model: str) -> Price:
             # Half a nanosecond up: a price is never negative.
             return int(ratio * (base + token * tokens + cached * context_tokens) * 1e9 + 0.5)
 
-        return affine
+        def widths(rows: int, widest: int, context: int, context_tokens: int) -> list[int]:
+            read = cached * context_tokens
+            return [
+                int(ratio * (base + token * (rows * n) + read) * 1e9 + 0.5) for n in range(1, widest + 1)
+            ]
+
+        return affine, widths
     many = _price_many(cost, model)
     known: dict[tuple[int, ...], int] = {}
 
@@ -124,7 +148,7 @@ def _price(cost: CostModel, model: str) -> Price:
             found = known[shape] = int(many(StepShape(*(np.array([n]) for n in shape)))[0])
         return found
 
-    return remembered
+    return remembered, _one_by_one(remembered)
 
 
 def _price_many(cost: CostModel, model: str) -> PriceMany:

@@ -133,9 +133,8 @@ class Joint:
         survival = np.cumprod(view.confidence, axis=1)
         survival *= view.decoding[:, None]
         flat = survival.ravel()
-        some = np.flatnonzero(flat)
         # Survivals never rise along a row and the sort is stable: places come in their order.
-        order = some[np.argsort(-flat[some], kind="stable")]
+        order = np.argsort(-flat, kind="stable")[: np.count_nonzero(flat)]
         tokens = np.concatenate([[float(view.decoding.sum())], flat[order]]).cumsum()
         widest = np.concatenate([[0], np.maximum.accumulate(order % depth + 1)])
         rate = tokens / view.verifying(depth, widest, np.arange(len(tokens)))

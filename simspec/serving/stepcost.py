@@ -31,7 +31,7 @@ KEEPS_UP = 2
 
 
 class StepCost:
-    """Prices plans. Holds nothing but buffers and prices already asked for."""
+    """Prices plans. Holds nothing but prices already asked for."""
 
     def __init__(self, serving: Serving, devices: Devices | None = None):
         """``devices``: where drafters run, if not on the target's device."""
@@ -40,9 +40,6 @@ class StepCost:
         self.devices = devices
         self.pricer = Pricer(serving.costs, () if speculation is None else speculation.others)
         self.swap_ns = nanoseconds(serving.memory.block_swap_seconds)
-        self._lengths = np.arange(1, serving.lookahead + 1)[:, None]
-        self._drafts = np.zeros((serving.lookahead, serving.slots))
-        self._weights = np.ones((3, serving.slots))
         # Whether a look-up has to be made before anybody knows how much is drafted.
         self._always = speculation is not None and getattr(speculation.policy, "weighs_confidence", False)
 
@@ -87,16 +84,15 @@ class StepCost:
 
     def seconds(self, batch: Batch, longest: int, drafter: int = 0) -> list[float]:
         """A step of the batch at draft lengths 0..longest."""
-        pricer, rows, tokens = self.pricer, batch.rows, batch.context_tokens
-        context, target, spent = self.longest(batch), pricer.target_ns, pricer.overhead_ns
-        price_ns, lookup = pricer.drafters[drafter]
-        forward = 0 if lookup or not longest else price_ns(rows, 1, rows, context, tokens)
-        found = [(spent + pricer.idle_ns + target(rows, 1, rows, context, tokens)) * 1e-9]
-        for n in range(1, longest + 1):
-            drafting = price_ns(rows, n, rows * n, context, tokens) if lookup else n * forward
-            verifying = target(rows, n + 1, rows * (n + 1), context, tokens)
-            found.append((spent + drafting + verifying) * 1e-9)
-        return found
+        pricer, (price_ns, widths_ns, lookup) = self.pricer, self.pricer.drafters[drafter]
+        rows, context, tokens = batch.rows, self.longest(batch), batch.context_tokens
+        if lookup:
+            drafting = widths_ns(rows, longest, context, tokens)
+        else:
+            forward = price_ns(rows, 1, rows, context, tokens) if longest else 0
+            drafting = [n * forward for n in range(1, longest + 1)]
+        verifying, spent = pricer.target_widths_ns(rows, longest + 1, context, tokens), pricer.overhead_ns
+        return [(spent + d + v) * 1e-9 for d, v in zip((pricer.idle_ns, *drafting), verifying, strict=True)]
 
     def verifying_seconds(self, batch: Batch, drafted: int, widest: Ints, total: Ints) -> Floats:
         """A step in which every row drafts ``drafted``, by how many drafts are submitted, (m,).
@@ -106,7 +102,7 @@ class StepCost:
             total: by all rows, (m,).
         """
         rows, tokens, context = batch.rows, batch.context_tokens, self.longest(batch)
-        price_ns, lookup = self.pricer.drafters[0]
+        price_ns, _, lookup = self.pricer.drafters[0]
         width = drafted if lookup else 1
         drafting = price_ns(rows, width, rows * width, context, tokens) * (1 if lookup else drafted)
         shape = StepShape(np.asarray(rows), widest + 1, total + rows, np.asarray(context), np.asarray(tokens))
@@ -115,7 +111,7 @@ class StepCost:
 
     def catch_up_ns(self, lag: Ints, batch: Batch, drafter: int) -> int:
         """What a drafter takes to read what it has missed of rows, ``lag`` tokens each, all but the last."""
-        price_ns, lookup = self.pricer.drafters[drafter]
+        price_ns, _, lookup = self.pricer.drafters[drafter]
         behind = np.flatnonzero(lag > KEEPS_UP)
         if lookup or not len(behind):
             return 0
@@ -138,28 +134,30 @@ class StepCost:
         if not plan.drafted:
             return 0
         if not batch.several:
-            return self._forwards(drafter, plan.length, batch, batch.lag)
+            return self._forwards(drafter, batch, batch.lag)
         lag = batch.lag * (drafted > 0)
         late = self.catch_up_ns(lag, batch, plan.drafter)
-        return late + self._forwards(drafter, plan.length, batch, np.where(lag > KEEPS_UP, 1, lag))
+        return late + self._forwards(drafter, batch, np.where(lag > KEEPS_UP, 1, lag))
 
-    def _forwards(self, drafter: Drafter, length: int, batch: Batch, lag: Ints) -> int:
+    def _forwards(self, drafter: Drafter, batch: Batch, lag: Ints) -> int:
         """The drafter's forwards, one for each place in the block."""
         padded, drafted, price_ns = self.pricer.padded, batch.drafted_now, drafter.price_ns
-        # A row for each forward: which slots are in it. Sums of whole numbers are exact in float64.
-        inside = np.greater_equal(drafted, self._lengths[:length], out=self._drafts[:length])
-        self._weights[1], self._weights[2] = batch.context, lag
-        sums = (inside @ self._weights.T).tolist()
-        contexts = (inside * batch.context).max(axis=1).tolist() if padded else [0] * length
-        width = int((inside[0] * lag).max()) if padded else 1
-        spent = 0
-        for j, (rows, context_tokens, behind) in enumerate(sums):
-            if not rows:
-                break
-            new = rows if j else behind
-            spent += price_ns(int(rows), width, int(new), int(contexts[j]), int(context_tokens))
-            width = 1
-        return spent
+        # Of the rows whose last forward is the j-th: how many, and their context, in all and at most. Sums of
+        # whole numbers are exact in float64.
+        last, told = np.bincount(drafted).tolist(), np.bincount(drafted, batch.context).tolist()
+        most = [0] * len(last)
+        if padded:
+            far = np.zeros(len(last), np.int64)
+            np.maximum.at(far, drafted, batch.context)
+            most = far.tolist()
+        spent = rows = context_tokens = longest = 0
+        for j in range(len(last) - 1, 0, -1):
+            rows, context_tokens, longest = rows + last[j], context_tokens + int(told[j]), max(longest, most[j])
+            if j > 1:
+                spent += price_ns(rows, 1, rows, longest, context_tokens)
+        unread = lag * (drafted > 0)
+        width = int(np.maximum.reduce(unread)) if padded else 1
+        return spent + price_ns(rows, width, int(np.add.reduce(unread)), longest, context_tokens)
 
 
 def _sums(chunks: list[Chunk]) -> tuple[int, int, int, int, int]:

@@ -13,7 +13,8 @@ from simspec.compare.doubts import drafter_doubts, latency_doubts, prompt_doubts
 from simspec.compare.inspect_trace import inspect_trace
 from simspec.compare.inspection import POSITIONS, acceptance, auroc, table_errors, width_curves
 from simspec.errors import BadInput
-from simspec.traces.index import DrafterIndex, Trace
+from simspec.traces.drafters import DrafterIndex
+from simspec.traces.index import Trace
 from simspec.traces.manifest import Manifest, ModelEntry, TableEntry
 
 TIMED = ["model", "device", "dtype", "batch", "new_tokens", "context", "repetition", "seconds"]
