@@ -35,10 +35,11 @@ class Door:
         self.clients = clients
         self.patience = None if patience is None else int(patience * 1e9 + 0.5)
         self.now = self.sequence = self.arrived = 0
-        self.agenda: list[tuple[int, int, int, Callable[[], None]]] = []
+        self.agenda: list[tuple[int, int, int, int, Callable[[], None]]] = []
         self.here: list[Row] = []
         self.steps: list[dict[str, object]] = []
         self.requests: list[dict[str, object]] = []
+        self.emissions: list[dict[str, object]] = []
         if clients:
             for number in range(clients):
                 self.at(0, ARRIVE, partial(self.next_of_client, number))
@@ -50,18 +51,19 @@ class Door:
 
     # -- the agenda ---------------------------------------------------------------------------------------
 
-    def at(self, instant: int, stage: int, what: Callable[[], None]) -> None:
-        self.agenda.append((instant, stage, self.sequence, what))
+    def at(self, instant: int, stage: int, what: Callable[[], None], number: int = 0) -> None:
+        """``number``: of the replica whose step it is: at one instant they go in that order."""
+        self.agenda.append((instant, stage, number, self.sequence, what))
         self.sequence += 1
 
     def run(self) -> None:
         while self.agenda:
-            event = min(self.agenda, key=lambda e: e[:3])
+            event = min(self.agenda, key=lambda e: e[:4])
             if self.until is not None and event[0] >= self.until:
                 break
             self.agenda.remove(event)
             self.now = event[0]
-            event[3]()
+            event[4]()
         if self.until is not None:
             self.now = self.until
         for row in sorted(self.here, key=lambda r: r.request_id):

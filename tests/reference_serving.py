@@ -16,66 +16,13 @@ from simspec.serving.config import Serving
 from simspec.serving.policies import View
 from simspec.serving.row_policies import RowPolicy, RowView
 from simspec.serving.switching import DrafterView, Switching
-from simspec.serving.verdicts import Mean, Rates, Recorded
+from simspec.serving.verdicts import Mean
 from simspec.speculation.lengths import Decision
-from simspec.streams import stream
 from tests.reference_load import PLAN, STEP, Asked, Door
+from tests.reference_serving_parts import Blocks, luck, place, run_from
 from tests.reference_serving_prices import Prices, Row
 
-
-def run_from(source: object, seed: int, row: Row) -> tuple[int, int]:
-    """(leading drafts that are right, drafts that can be had) where a row's text stands."""
-    if isinstance(source, Rates):
-        luck = stream(seed, "acceptance", row.request_id).random(row.output)[row.produced]
-        return sum(s > luck for s in source.survival), len(source.survival)
-    assert isinstance(source, Recorded)
-    flat = place(source, seed, row)
-    return int(source.matched[flat]), int(source.available[flat])
-
-
-def place(source: Recorded, seed: int, row: Row) -> int:
-    """The flat position of the record at which a row's text stands."""
-    group, member = row.request_id // 256, row.request_id % 256
-    total = len(source.matched)
-    flat = int(stream(seed, "acceptance", "places", group).integers(total, size=256)[member])
-    text = max(t for t, begin in enumerate(source.offsets[:-1]) if begin <= flat)
-    begin, end = int(source.offsets[text]), int(source.offsets[text + 1])
-    for _ in range(row.produced):
-        flat = begin if flat + 1 == end else flat + 1
-    return flat
-
-
-class Blocks:
-    """Blocks by number, each with one owner or none."""
-
-    def __init__(self, total: int | None, size: int):
-        self.total, self.size = total, size
-        self.free = list(range(total)) if total is not None else []
-        self.owned: set[int] = set()
-        self.fresh = 0
-
-    def need(self, tokens: int) -> int:
-        return len(range(0, tokens, self.size))
-
-    def left(self) -> float:
-        return float("inf") if self.total is None else len(self.free)
-
-    def give(self, held: list[int], tokens: int) -> None:
-        while len(held) < self.need(tokens):
-            if self.total is None:
-                block, self.fresh = self.fresh, self.fresh + 1
-            else:
-                block = self.free.pop()
-            assert block not in self.owned
-            self.owned.add(block)
-            held.append(block)
-
-    def take(self, held: list[int], keep: int) -> None:
-        while len(held) > keep:
-            block = held.pop()
-            self.owned.remove(block)
-            if self.total is not None:
-                self.free.append(block)
+EMITTED = ("replica", "step", "request_id", "emitted_tokens", "drafted_tokens", "accepted_tokens")
 
 
 class House(Protocol):
@@ -84,8 +31,9 @@ class House(Protocol):
     now: int
     link: int
     steps: list[dict[str, object]]
+    emissions: list[dict[str, object]]
 
-    def at(self, instant: int, stage: int, what: Callable[[], None]) -> None: ...
+    def at(self, instant: int, stage: int, what: Callable[[], None], number: int = 0) -> None: ...
 
     def close(self, row: Row, outcome: str) -> None: ...
 
@@ -108,7 +56,7 @@ class Replica:
         self.policy = spec.policy if spec else None
         self.prices = Prices(serving)
         self.drafters = self.prices.drafters
-        self.life = 0
+        self.life = self.count = 0
         self.begin()
 
     def begin(self) -> None:
@@ -151,7 +99,7 @@ class Replica:
             self.plan()
 
     def plan(self) -> None:
-        self.house.at(self.now, PLAN, self.unless_failed(self.begin_step))
+        self.house.at(self.now, PLAN, self.unless_failed(self.begin_step), self.number)
 
     def unless_failed(self, what: Callable[[], None]) -> Callable[[], None]:
         life = self.life
@@ -389,7 +337,7 @@ class Replica:
         self.began = self.now
         end = self.now + wait + draft + verify + prefill + swap + overhead
         over = self.unless_failed(lambda: self.end_step(row, decode, drafts, submits, chunks))
-        self.house.at(end, STEP, over)
+        self.house.at(end, STEP, over, self.number)
 
     def on_device(self, draft: int, reads: int, target: int) -> tuple[int, int]:
         """Nanoseconds that a step waits for the drafters' own device, and that it takes longer to draft.
@@ -415,9 +363,10 @@ class Replica:
     ) -> None:
         emitted = accepted_total = tried = 0
         drafted = sum(drafts[r.request_id] for r in decode)
-        for row in decode:
+        for row in sorted(decode, key=lambda r: r.slot):
             wanted, given = drafts[row.request_id], submits[row.request_id]
             accepted = self.verdict(row, given) if drafted else 0
+            self.emit(row, accepted + 1, wanted, accepted)
             for i, lag in enumerate(row.lags):
                 if i == self.using and wanted:
                     row.lags[i] = 1 + (accepted == wanted)
@@ -444,6 +393,7 @@ class Replica:
         for row, size in chunks:
             row.unread -= size
             if not row.unread:
+                self.emit(row, 1, 0, 0)
                 row.produced += 1
                 row.lags = [1] if len(self.drafters) == 1 else [row.text] * len(self.drafters)
                 emitted += 1
@@ -465,19 +415,24 @@ class Replica:
             row.told = self.s.speculation is not None and len(self.drafters) == 1
             self.house.hand_over(row)
         record |= {
-            "step": len(self.house.steps),
+            "step": self.count,
             "accepted_tokens": accepted_total,
             "emitted_tokens": emitted,
             "finished_requests": len(done),
         }
+        self.count += 1
         self.house.steps.append(record)
         self.began = None
         self.plan()
 
+    def emit(self, row: Row, tokens: int, drafted: int, accepted: int) -> None:
+        told = (self.number, self.count, row.request_id, tokens, drafted, accepted)
+        self.house.emissions.append(dict(zip(EMITTED, told, strict=True)))
+
     def draw_credit(self, row: Row) -> None:
         sources = [source for _, source, _, _ in self.drafters]
         if any(isinstance(source, Mean) for source in sources):
-            drawn = int(stream(self.seed, "acceptance", row.request_id).integers(2**32))
+            drawn = int(luck(self.seed, row.request_id).random() * 2**32)
             row.credits = [drawn] * len(sources)
 
     def verdict(self, row: Row, drafted: int) -> int:

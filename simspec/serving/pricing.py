@@ -132,9 +132,7 @@ def _price(cost: CostModel, model: str) -> tuple[Price, PriceWidths]:
 
         def widths(rows: int, widest: int, context: int, context_tokens: int) -> list[int]:
             read = cached * context_tokens
-            return [
-                int(ratio * (base + token * (rows * n) + read) * 1e9 + 0.5) for n in range(1, widest + 1)
-            ]
+            return [int(ratio * (base + token * (rows * n) + read) * 1e9 + 0.5) for n in range(1, widest + 1)]
 
         return affine, widths
     many = _price_many(cost, model)

@@ -122,13 +122,13 @@ class Recorder:
     Attributes:
         outcomes: requests that ended, by outcome.
         request_ns: sum over time of the requests in the system, in request-nanoseconds.
-        inside: requests that have come and have not ended.
+        inside: requests that have come and have not ended; ``changed_at``: when one last came or ended.
     """
 
     def __init__(self, folder: Path | None = None, *, emissions: bool = False, outages: bool = False):
         self.outcomes = dict.fromkeys(Outcome, 0)
         self.request_ns = self.arrived = 0
-        self.inside = self._changed_at = 0
+        self.inside = self.changed_at = 0
         self._steps = _Rows(STEPS, folder)
         self._requests = _Rows(REQUESTS, folder)
         self._emissions = _Rows(EMISSIONS, folder) if emissions else None
@@ -183,8 +183,8 @@ class Recorder:
         return {rows.table.name: rows.close() for rows in kept if rows is not None}
 
     def _count_until(self, now: int) -> None:
-        self.request_ns += self.inside * (now - self._changed_at)
-        self._changed_at = now
+        self.request_ns += self.inside * (now - self.changed_at)
+        self.changed_at = now
 
 
 class Steps:

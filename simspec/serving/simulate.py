@@ -29,7 +29,7 @@ class Records:
     Attributes:
         steps, requests, emissions, outages: the tables, empty where they went to files; emissions where asked
             for, outages where there can be any.
-        ended_at: nanoseconds at its end.
+        ended_at: nanoseconds at which the last request came or ended.
         arrived: requests that came.
         outcomes: how many of them ended how.
         request_ns: sum over time of the requests in the system, counted as they came and went.
@@ -106,7 +106,8 @@ def simulate(
         tables["requests"],
         tables.get("emissions"),
         tables.get("outages"),
-        int(env.now),
+        # The clock goes on to timers that nobody waits for any more.
+        recorder.changed_at,
         recorder.arrived,
         recorder.outcomes,
         recorder.request_ns,

@@ -152,7 +152,8 @@ class StepCost:
             most = far.tolist()
         spent = rows = context_tokens = longest = 0
         for j in range(len(last) - 1, 0, -1):
-            rows, context_tokens, longest = rows + last[j], context_tokens + int(told[j]), max(longest, most[j])
+            rows, context_tokens = rows + last[j], context_tokens + int(told[j])
+            longest = max(longest, most[j])
             if j > 1:
                 spent += price_ns(rows, 1, rows, longest, context_tokens)
         unread = lag * (drafted > 0)

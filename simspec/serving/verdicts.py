@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simspec.errors import BadInput
+from simspec.serving.luck import Luck
 from simspec.streams import stream
 from simspec.traces.index import Trace
 
@@ -236,16 +237,16 @@ class _Drawn:
     def __init__(self, source: Rates, slots: int, seed: int):
         self.falling = -np.asarray(source.survival, dtype=np.float64)
         self.longest = np.full(slots, len(source.survival), np.int64)
-        self.seed, self.slots, self.width = seed, slots, 0
+        self.luck, self.slots, self.width = Luck(seed), slots, 0
         self.run, self.place = np.zeros(0, np.int64), np.zeros(slots, np.int64)
 
     def seat(self, slot: int, request_id: int, produced: int, output_tokens: int) -> None:
         if output_tokens >= self.width:
             self._widen(max(2 * self.width, output_tokens + 1))
-        luck = stream(self.seed, "acceptance", request_id).random(output_tokens)
+        drawn = self.luck.draws(request_id, output_tokens)
         begin = slot * self.width
         # Counts the survivals that exceed the draw.
-        self.run[begin : begin + output_tokens] = np.searchsorted(self.falling, -luck, side="left")
+        self.run[begin : begin + output_tokens] = np.searchsorted(self.falling, -drawn, side="left")
         self.place[slot] = begin + produced
 
     def _widen(self, width: int) -> None:
@@ -297,10 +298,10 @@ class _Credit:
         self.means = np.floor(means * 2**32).astype(np.int64)
         self.longest = np.full(slots, len(source.survival), np.int64)
         self.credit = np.zeros(slots, np.int64)
-        self.seed = seed
+        self.luck = Luck(seed)
 
     def seat(self, slot: int, request_id: int, produced: int, output_tokens: int) -> None:
-        self.credit[slot] = stream(self.seed, "acceptance", request_id).integers(2**32)
+        self.credit[slot] = self.luck.draws(request_id, 1)[0] * 2**32
 
     def available(self) -> Ints:
         return self.longest

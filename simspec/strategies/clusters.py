@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from simspec.strategies.serving import scenarios, sometimes
+from simspec.strategies.serving import scenarios
 from simspec.strategies.small_engines import NANO, Scenario, Setup
 
 # The engine itself needs pyarrow: loaded where a scenario is served.
@@ -136,13 +136,15 @@ Change = Callable[[Fleet], Fleet]
 def fleets(draw: st.DrawFn, first: Setup) -> Fleet:
     """Clusters of engines like one, or of several kinds, whose requests are as patient and as lucky."""
     time = 1 if first.prices != "device" else 10**6
+    if first.patience_ns is not None:  # long enough to live through a failure, or not
+        first = replace(first, patience_ns=first.patience_ns * draw(st.sampled_from((1, 4))))
     others = st.one_of(st.just(first), st.just(first), scenarios().map(lambda s: _like(s.setup, first)))
     decode, reading = draw(st.integers(1, 3)), draw(st.sampled_from((0, 0, 1, 2)))
     engines = [first, *(draw(others) for _ in range(decode + reading - 1))]
     kind = draw(st.sampled_from(("none", "listed", "listed", "chance")))
     chance = st.tuples(st.integers(20, 200), st.integers(1, 60))
     routing: Routing = draw(st.sampled_from(ROUTINGS))
-    return Fleet(
+    fleet = Fleet(
         tuple(engines[:decode]),
         routing,
         tuple(engines[decode:]),
@@ -152,9 +154,18 @@ def fleets(draw: st.DrawFn, first: Setup) -> Fleet:
         draw(chance.map(lambda pair: (pair[0] * time, pair[1] * time))) if kind == "chance" else None,
         draw(st.sampled_from(ON_FAILURE)),
         draw(st.integers(0, 3)),
-        draw(st.sampled_from((0, 0, 1, 1, 2))),
+        draw(st.sampled_from((0, 0, 1, 2))),
         time * draw(st.sampled_from((0, 1, 5))),
     )
+    return drafters_apart(fleet) if draw(st.integers(0, 2)) == 2 else fleet
+
+
+def drafters_apart(fleet: Fleet) -> Fleet:
+    """The same with drafters that take time, on devices of their own."""
+    replicas, prefill = (
+        tuple(replace(one, lookup=False) for one in part) for part in (fleet.replicas, fleet.prefill)
+    )
+    return replace(fleet, replicas=replicas, prefill=prefill, devices=fleet.devices or 1)
 
 
 def _like(other: Setup, first: Setup) -> Setup:
@@ -168,7 +179,7 @@ def _like(other: Setup, first: Setup) -> Setup:
 def _outages(draw: st.DrawFn, engines: int, time: int) -> tuple[tuple[int, int, int], ...]:
     """Of each engine one after the other; a replica may fail as it comes back, and as others do."""
     one = st.tuples(
-        st.integers(0, engines - 1), st.one_of(st.just(0), st.integers(0, 150)), st.integers(0, 90)
+        st.integers(0, engines - 1), st.one_of(st.just(0), st.integers(0, 150)), st.integers(1, 90)
     )
     back, found = [0] * engines, []
     for number, gap, length in draw(st.lists(one, min_size=1, max_size=5)):

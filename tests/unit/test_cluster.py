@@ -199,3 +199,11 @@ def test_turns_go_on_past_a_replica_that_is_down():
     asked = Request(0, 1, 1)
     picks = [up[router.choose(asked, up)].number for up in (all_three, all_three[::2], all_three, all_three)]
     assert picks == [0, 2, 0, 1]
+
+
+def test_the_end_is_that_of_the_last_request():
+    """Not that of an outage which is not carried out, nor of a patience that is over."""
+    patient = Serving(ALONE.costs, 1, patience_seconds=1.0)
+    found = served(Cluster((patient,), outages=(Outage(0, 5.0, 1.0),)), (0, 3, 1))
+    assert found.ended_at == 8
+    assert found.outages.num_rows == 0

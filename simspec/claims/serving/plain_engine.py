@@ -88,7 +88,7 @@ def serve_plainly(scenario: Scenario, spoil: Spoil | None = None, watch: Watch |
         see("leaving")
     tables, ended = recorder.close(), recorder.outcomes
     kept = (tables["steps"], tables["requests"], tables["emissions"], None)
-    return told(scenario, Records(*kept, now, recorder.arrived, ended, recorder.request_ns))
+    return told(scenario, Records(*kept, recorder.changed_at, recorder.arrived, ended, recorder.request_ns))
 
 
 def faulty(spoil: Spoil) -> Run:
