@@ -23,7 +23,7 @@ from simspec.strategies.small_engines import Drafting, Scenario, Setup, Survival
 
 # The engine needs pyarrow, which whoever only lists claims need not wait for.
 if TYPE_CHECKING:
-    from simspec.serving.verdicts import Blocks, Source, Verdicts
+    from simspec.serving.verdicts import Seen, Source, Verdicts
 
 Ints = NDArray[np.int64]
 NEVER = 1 << 40  # tokens
@@ -101,10 +101,11 @@ class _Parted:
     def available(self) -> Ints:
         return self._either(self.truth.available(), self.other.available())
 
-    def blocks(self) -> Blocks:
+    def blocks(self) -> Seen:
         truth, other = self.truth.blocks(), self.other.blocks()
         confidence = self._either(truth.confidence, other.confidence)
-        return truth._replace(confidence=confidence, length=self._either(truth.length, other.length))
+        length = self._either(truth.length, other.length)
+        return truth._replace(confidence=confidence, length=length, record=None)
 
     def accepted(self, drafted: Ints) -> Ints:
         return self._either(self.truth.accepted(drafted), self.other.accepted(drafted))

@@ -59,10 +59,12 @@ def serve_plainly(scenario: Scenario, spoil: Spoil | None = None, watch: Watch |
         while coming and coming[0][0] <= now:
             at, request = coming.pop(0)
             recorder.arrive(at)
+            ticket = Ticket(request, at)
             if scheduler.fits_alone(request.prompt_tokens, request.output_tokens):
-                scheduler.queue.append(Ticket(request, at))
+                ticket.replica = 0
+                scheduler.queue.append(ticket)
             else:
-                recorder.end(Ticket(request, at), Outcome.REJECTED, at)
+                recorder.end(ticket, Outcome.REJECTED, at)
 
     now = 0
     while coming or scheduler.has_work:
