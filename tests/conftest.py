@@ -41,6 +41,15 @@ def _missing_for(item: pytest.Item) -> str | None:
     return None
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes an hour, unless the marker is named."""
+    if "nightly" in config.getoption("markexpr"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("nightly")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose evidence is absent; where CI=true, evidence is required and absence fails."""
     missing = _missing_for(item)

@@ -12,12 +12,14 @@ from typing import Protocol
 
 import numpy as np
 
+from simspec.serving.choosing import Routed
 from simspec.serving.config import Serving
 from simspec.serving.policies import View
 from simspec.serving.row_policies import RowPolicy, RowView
 from simspec.serving.switching import DrafterView, Switching
 from simspec.serving.verdicts import Mean
 from simspec.speculation.lengths import Decision
+from tests.reference_chains import climb, settle, to_be_had
 from tests.reference_load import PLAN, STEP, Asked, Door
 from tests.reference_serving_parts import Blocks, luck, place, run_from
 from tests.reference_serving_prices import Prices, Row
@@ -72,9 +74,14 @@ class Replica:
         self.pools = [Blocks(memory.target_blocks, memory.block_tokens)]
         if self.s.speculation is not None and memory.drafter_blocks is not None:
             self.pools.append(Blocks(memory.drafter_blocks, memory.block_tokens))
-        if self.policy and not isinstance(self.policy, RowPolicy | Switching):
+        self.pools += [Blocks(n, memory.block_tokens) for _, n in memory.middle_blocks]
+        if self.policy and not isinstance(self.policy, RowPolicy | Switching | Routed):
             self.state = self.policy.begin()
         self.using = 0
+        self.picked: tuple[int, int] | None = None
+        self.decoded = 0
+        self.climbs: dict[int, tuple[list[int], list[int]]] = {}
+        self.levels: dict[object, list[float]] = {}  # (accepted, tried) of what one model hands to another
         self.good, self.tried = [0.0] * len(self.drafters), [0.0] * len(self.drafters)
         self.vacant = list(range(self.s.slots))[::-1]
 
@@ -118,7 +125,12 @@ class Replica:
 
     @property
     def ahead(self) -> int:
-        return self.s.speculation.policy.longest if self.s.speculation else 0
+        if self.s.speculation is None:
+            return 0
+        return self.s.speculation.policy.longest + any(map(self.replaces, range(len(self.drafters))))
+
+    def replaces(self, chain: int) -> bool:
+        return getattr(self.drafters[chain][1], "replace", False)
 
     @property
     def reserved(self) -> bool:
@@ -149,7 +161,9 @@ class Replica:
                 self.draw_credit(row)
             elif row.brought:
                 row.brought = False
-                row.lags = [1] if row.told and len(self.drafters) == 1 else [row.text] * len(self.drafters)
+                models = self.prices.models
+                read = row.told == models and len(self.drafters) == 1
+                row.lags = [1 if read else row.text] * models
                 self.draw_credit(row)
             for pool, held in zip(self.pools, row.blocks, strict=True):
                 pool.give(held, tokens)
@@ -163,16 +177,16 @@ class Replica:
             return 0, {r.request_id: 0 for r in decode}, {r.request_id: 0 for r in decode}
         if isinstance(self.policy, RowPolicy):
             return self.own_lengths(decode)
-        if isinstance(self.policy, Switching):
-            views = [
-                DrafterView(
-                    self.good[i],
-                    self.tried[i],
-                    self.prices.step_seconds(decode, self.policy.longest, i),
-                    sum(self.prices.catch_up(decode, i)) * 1e-9,
-                )
-                for i in range(len(self.drafters))
-            ]
+        if isinstance(self.policy, Routed):
+            if self.decoded % self.policy.every == 0:
+                views = [self.prices.view(i, decode, self.known(i)) for i in range(len(self.drafters))]
+                self.picked = self.policy.choose(views, self.picked)
+            self.decoded += 1
+            self.using, length = self.picked
+            if not length:
+                self.forget()
+        elif isinstance(self.policy, Switching):
+            views = [self.seen(i, decode) for i in range(len(self.drafters))]
             self.using, length = self.policy.choose(views, self.using)
             if not length:
                 self.forget()
@@ -184,7 +198,45 @@ class Replica:
             view = View(len(decode), len(self.waiting), total, free, *seen)
             length, self.state = self.policy.length(view, self.state)
         drafts = {r.request_id: min(length, self.can_draft(r, length)) for r in decode}
-        return length, drafts, drafts
+        return length, drafts, self.go_up(decode, drafts) if length else drafts
+
+    def go_up(self, decode: list[Row], submits: dict[int, int]) -> dict[int, int]:
+        """What the target is given of each request, when its drafts have gone up the chain."""
+        self.climbs = {}
+        if not self.prices.middles[self.using]:
+            return submits
+        source = self.drafters[self.using][1]
+        for row in decode:
+            self.climbs[row.request_id] = climb(source, self.seed, row, submits[row.request_id])
+        return {number: given[-1] for number, (given, _) in self.climbs.items()}
+
+    def keys(self, chain: int) -> list[object]:
+        """Under what each level's acceptance is counted: the two models, or a level of this chain alone."""
+        names = [self.drafters[chain][0], *self.prices.names[chain], self.s.costs.target]
+        if isinstance(self.policy, Routed):
+            return [(names[i], names[i + 1]) for i in range(len(names) - 1)]
+        return [(chain, i) for i in range(len(names) - 1)]
+
+    def known(self, chain: int) -> list[tuple[float, float]]:
+        return [tuple(self.levels.get(key, (0.0, 0.0))) for key in self.keys(chain)]
+
+    @property
+    def by_level(self) -> bool:
+        """Whether acceptance is counted level by level."""
+        return isinstance(self.policy, Routed) or (
+            isinstance(self.policy, Switching) and any(self.prices.middles)
+        )
+
+    def seen(self, i: int, decode: list[Row]) -> DrafterView:
+        late = sum(self.prices.catch_up(decode, i)) * 1e-9
+        if not self.by_level:
+            seconds = self.prices.step_seconds(decode, self.policy.longest, i)
+            return DrafterView(self.good[i], self.tried[i], seconds, late)
+        counts = self.known(i)
+        if len(counts) == 1:
+            return DrafterView(*counts[0], self.prices.step_seconds(decode, self.policy.longest, i), late)
+        chain = self.prices.view(i, decode, counts)
+        return DrafterView(*counts[0], [chain.plain], late, chain)
 
     def own_lengths(self, decode: list[Row]) -> tuple[int, dict[int, int], dict[int, int]]:
         policy, most = self.policy, self.policy.longest
@@ -203,10 +255,12 @@ class Replica:
         for row, drafted, submitted in zip(rows, found.drafted, found.submitted, strict=True):
             drafts[row.request_id] = min(int(drafted), most, self.can_draft(row, 1))
             submits[row.request_id] = min(int(submitted), drafts[row.request_id])
-        return max(min(int(n), most) for n in found.drafted), drafts, submits
+        return max(min(int(n), most) for n in found.drafted), drafts, self.go_up(rows, submits)
 
     def forget(self) -> None:
         for counts in (self.good, self.tried):
+            counts[:] = [n * self.s.speculation.remembered for n in counts]
+        for counts in self.levels.values():
             counts[:] = [n * self.s.speculation.remembered for n in counts]
 
     def begin_step(self) -> None:
@@ -222,7 +276,10 @@ class Replica:
             length, drafts, submits = self.lengths(decode)
 
             def tokens(row: Row) -> int:
-                return row.text + (self.ahead if self.reserved else drafts[row.request_id])
+                if self.reserved:
+                    return row.text + self.ahead
+                adds = submits[row.request_id] if length and self.replaces(self.using) else 0
+                return row.text + max(drafts[row.request_id], adds)
 
             while any(self.short(i, tokens) > p.left() for i, p in enumerate(self.pools)):
                 victim = self.batch.pop()
@@ -251,7 +308,7 @@ class Replica:
         source, room = self.drafters[self.using][1], row.output - row.produced - 1
         if isinstance(source, Mean):
             return min(room, len(source.survival))
-        return min(room, run_from(source, self.seed, row)[1])
+        return min(room, to_be_had(source, self.seed, row))
 
     def chunks(self, budget: int) -> list[tuple[Row, int]]:
         found: list[tuple[Row, int]] = []
@@ -279,9 +336,9 @@ class Replica:
         chunks: list[tuple[Row, int]],
         preempted: int,
     ) -> None:
-        prices, lookup = self.prices, self.drafters[0][3]
+        prices, lookup, using = self.prices, self.drafters[0][3], self.using
         drafted, submitted = (sum(d[r.request_id] for r in decode) for d in (drafts, submits))
-        draft = reads = verify = prefill = 0
+        draft = reads = middle = verify = prefill = 0
         overhead = prices.overhead()
         total = sum(r.text for r in decode)
         shape = [0, 0, 0, 0, 0]
@@ -290,6 +347,8 @@ class Replica:
             if self.policy is not None:
                 always = isinstance(self.policy, RowPolicy) and self.policy.weighs_confidence
                 draft += prices.drafting(decode, drafts, length, self.using, always)
+                if length:
+                    middle = prices.verifying(decode, self.climbs, using, self.replaces(using))
             if self.s.speculation and not drafted:
                 overhead += int(self.s.costs.idle_seconds * 1e9 + 0.5)
             widest = max(submits[r.request_id] for r in decode)
@@ -309,14 +368,17 @@ class Replica:
             verify, prefill = min(verify, whole), max(whole - verify, 0)
             if self.s.speculation and not lookup and len(self.drafters) == 1:
                 reads = prices.drafter(0, *reading)
+            if self.s.speculation and len(self.drafters) == 1:
+                middle += sum(prices.middle(name, *reading) for name in prices.names[0])
         swap = self.moved * int(self.s.memory.block_swap_seconds * 1e9 + 0.5)
         self.moved = 0
-        wait, draft = self.on_device(draft, reads, verify + prefill)
+        wait, draft = self.on_device(draft, reads, middle + verify + prefill)
         row = {
             "replica": self.number,
             "started_at_ns": self.now,
             "wait_ns": wait,
             "draft_ns": draft,
+            "middle_ns": middle,
             "verify_ns": verify,
             "prefill_ns": prefill,
             "swap_ns": swap,
@@ -331,11 +393,11 @@ class Replica:
             "prefill_tokens": sum(n for _, n in chunks),
             "context_tokens": total,
             "target_blocks": len(self.pools[0].owned),
-            "drafter_blocks": len(self.pools[1].owned) if len(self.pools) > 1 else 0,
+            "drafter_blocks": len(self.pools[1].owned) if self.s.memory.drafter_blocks and self.policy else 0,
             "preempted_requests": preempted,
         }
         self.began = self.now
-        end = self.now + wait + draft + verify + prefill + swap + overhead
+        end = self.now + wait + draft + middle + verify + prefill + swap + overhead
         over = self.unless_failed(lambda: self.end_step(row, decode, drafts, submits, chunks))
         self.house.at(end, STEP, over, self.number)
 
@@ -363,18 +425,21 @@ class Replica:
     ) -> None:
         emitted = accepted_total = tried = 0
         drafted = sum(drafts[r.request_id] for r in decode)
+        asked = drafted or (record["draft_length_tokens"] and decode and self.replaces(self.using))
+        if asked:
+            self.forget()
         for row in sorted(decode, key=lambda r: r.slot):
             wanted, given = drafts[row.request_id], submits[row.request_id]
-            accepted = self.verdict(row, given) if drafted else 0
+            offered, passed = self.climbs.get(row.request_id, ([given], [])) if asked else ([0], [])
+            accepted = self.verdict(row, offered, passed) if asked else 0
+            kept = min([accepted, *passed])
             self.emit(row, accepted + 1, wanted, accepted)
-            for i, lag in enumerate(row.lags):
-                if i == self.using and wanted:
-                    row.lags[i] = 1 + (accepted == wanted)
-                else:
-                    row.lags[i] = lag + accepted + 1
-            if drafted and isinstance(self.policy, RowPolicy):
-                done = Decision(np.array([wanted]), np.array([given]))
-                row.state = float(self.policy.observe(np.array([row.state]), done, np.array([accepted]))[0])
+            if asked and self.by_level:
+                self.tally(row, wanted, offered, [*passed, accepted])
+            self.fall_behind(row, wanted, accepted, kept, offered[:-1])
+            if asked and isinstance(self.policy, RowPolicy):
+                done = Decision(np.array([wanted]), np.array([offered[0]]))
+                row.state = float(self.policy.observe(np.array([row.state]), done, np.array([kept]))[0])
             row.passes += 1
             row.drafted += wanted
             row.accepted += accepted
@@ -382,8 +447,7 @@ class Replica:
             emitted += accepted + 1
             accepted_total += accepted
             tried += accepted + (accepted < given)
-        if drafted:
-            self.forget()
+        if asked:
             self.good[self.using] += accepted_total
             self.tried[self.using] += tried
         if not self.reserved:
@@ -395,7 +459,7 @@ class Replica:
             if not row.unread:
                 self.emit(row, 1, 0, 0)
                 row.produced += 1
-                row.lags = [1] if len(self.drafters) == 1 else [row.text] * len(self.drafters)
+                row.lags = [1 if len(self.drafters) == 1 else row.text] * self.prices.models
                 emitted += 1
                 if row.first is None:
                     row.first = self.now
@@ -412,7 +476,7 @@ class Replica:
         for row in sorted(done, key=lambda r: r.request_id):
             self.house.close(row, "finished")
         for row in sorted(read, key=lambda r: r.request_id):
-            row.told = self.s.speculation is not None and len(self.drafters) == 1
+            row.told = self.prices.models if self.s.speculation and len(self.drafters) == 1 else 0
             self.house.hand_over(row)
         record |= {
             "step": self.count,
@@ -435,8 +499,28 @@ class Replica:
             drawn = int(luck(self.seed, row.request_id).random() * 2**32)
             row.credits = [drawn] * len(sources)
 
-    def verdict(self, row: Row, drafted: int) -> int:
-        source = self.drafters[self.using][1]
+    def tally(self, row: Row, drafted: int, offered: list[int], taken: list[int]) -> None:
+        """One row's verdicts, level by level; having nothing to draft is a refusal."""
+        for key, given, good in zip(self.keys(self.using), offered, taken, strict=True):
+            counts = self.levels.setdefault(key, [0.0, 0.0])
+            counts[0] += good
+            counts[1] += good + (good < given)
+        if not drafted and row.produced + 1 < row.output:
+            self.levels[self.keys(self.using)[0]][1] += 1
+
+    def fall_behind(self, row: Row, drafted: int, accepted: int, kept: int, offered: list[int]) -> None:
+        """Tokens of the grown text that each model has not read."""
+        row.lags = [lag + accepted + 1 for lag in row.lags]
+        if drafted:
+            row.lags[self.prices.drafter_model[self.using]] = accepted + 1 - min(kept, drafted - 1)
+        for model, given in zip(self.prices.middles[self.using], offered, strict=False):
+            if given or self.replaces(self.using):
+                row.lags[model] = accepted + 1 - kept
+
+    def verdict(self, row: Row, offered: list[int], passed: list[int]) -> int:
+        source, drafted = self.drafters[self.using][1], offered[0]
+        if passed:
+            return settle(source, self.seed, row, offered, passed)
         if isinstance(source, Mean):
             mean = 0.0
             for rate in source.survival[:drafted]:

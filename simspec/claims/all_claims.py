@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from simspec.claims.acceptance import expected_tokens, funnels, mixed_rates, similarity, two_apart
+from simspec.claims.acceptance import expected_tokens, funnels, mixed_rates, sampled, similarity, two_apart
 from simspec.claims.base import Claim
 from simspec.claims.chains import any_text, cascades, nesting, polybasic, sloped_cascades, third_level
 from simspec.claims.eq7 import correlated, exact_cells, jensen, refuted_cells, widths, without_middle
@@ -55,6 +55,7 @@ from simspec.claims.scheduling import adaptive, dynamic_program, hindsight, on_t
 from simspec.claims.serving import (
     accounting,
     arriving,
+    blind_policies,
     blocks,
     luck,
     memory,
@@ -81,6 +82,7 @@ from simspec.claims.simulator import (
 )
 
 _BY_TOPIC = (
+    *sampled.CLAIMS,
     *similarity.CLAIMS,
     *two_apart.CLAIMS,
     *expected_tokens.CLAIMS,
@@ -166,6 +168,7 @@ _BY_TOPIC = (
     *arriving.CLAIMS,
     *luck.CLAIMS,
     *strides.CLAIMS,
+    *blind_policies.CLAIMS,
 )
 
 

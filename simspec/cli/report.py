@@ -72,7 +72,8 @@ def report(
     from simspec.errors import BadInput
     from simspec.provenance import provenance, sha256_file
     from simspec.report.folder import REPORT, check_free
-    from simspec.report.page import picks_table, rules_table, slug, write_report
+    from simspec.report.page import rules_table, slug, write_report
+    from simspec.report.rank_tables import picks_table
     from simspec.report.study import carry_out
     from simspec.traces.index import load_trace
 

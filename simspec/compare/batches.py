@@ -13,27 +13,32 @@ from simspec.traces.index import Ints, Trace
 
 @dataclass(frozen=True)
 class Draws:
-    """Prompts drawn with repetition, shape (draws, P); row 0 is all prompts once, shuffled.
+    """Prompts drawn with repetition, shape (draws, n); row 0 is every one of them once, shuffled.
 
-    Categories are recorded one after another, so the shuffle keeps batches mixed.
+    Categories are recorded one after another, so the shuffle keeps batches mixed. ``total`` is the
+    trace's number of prompts, of which some may be left out.
     """
 
     prompts: Ints
+    total: int
 
     def counts(self) -> NDArray[np.float64]:
-        """How often each draw has each prompt, shape (draws, P)."""
-        draws, size = self.prompts.shape
-        flat = self.prompts + size * np.arange(draws)[:, None]
-        return np.bincount(flat.ravel(), minlength=draws * size).reshape(draws, size).astype(float)
+        """How often each draw has each of the trace's prompts, shape (draws, total)."""
+        draws = len(self.prompts)
+        flat = self.prompts + self.total * np.arange(draws)[:, None]
+        found = np.bincount(flat.ravel(), minlength=draws * self.total)
+        return found.reshape(draws, self.total).astype(float)
 
 
-def draw_prompts(trace: Trace, draws: int, seed: int) -> Draws:
-    """All prompts and ``draws`` bootstrap samples of them."""
-    size = len(trace.prompts)
+def draw_prompts(trace: Trace, draws: int, seed: int, among: Ints | None = None) -> Draws:
+    """All prompts, or those ``among`` them, and ``draws`` bootstrap samples."""
+    total = len(trace.prompts)
+    chosen = np.arange(total) if among is None else among
+    size = len(chosen)
     generator = stream(seed, "bootstrap", "prompts")
     rows = [generator.permutation(size)]
     rows += [generator.integers(0, size, size) for _ in range(draws)]
-    return Draws(np.stack(rows).astype(np.int64))
+    return Draws(chosen[np.stack(rows)].astype(np.int64), total)
 
 
 def request_starts(trace: Trace) -> Ints:
@@ -58,6 +63,6 @@ def batch_requests(draws: Draws, batch: int) -> tuple[Ints, Ints]:
     many, size = draws.prompts.shape
     each = -(-size // batch)
     place = np.arange(each * batch)
-    fill = np.where((place // size) % 2 == 1, size, 0)
+    fill = np.where((place // size) % 2 == 1, draws.total, 0)
     requests = draws.prompts[:, place % size] + fill[None]
     return requests.reshape(many * each, batch), np.repeat(np.arange(many), each)

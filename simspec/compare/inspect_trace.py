@@ -18,8 +18,8 @@ from simspec.compare.inspection import (
 )
 from simspec.compare.sampled import mean_overlap
 from simspec.errors import BadInput
+from simspec.traces.checked import Tables
 from simspec.traces.index import Trace, index_tables, outline
-from simspec.traces.invariants import Tables
 
 
 def inspect_tables(read: Tables) -> dict[str, Any]:

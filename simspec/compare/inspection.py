@@ -14,7 +14,8 @@ from scipy import stats
 from simspec.compare.estimates import similarity
 from simspec.cost.models import leave_one_out
 from simspec.metrics import Estimate, wilson
-from simspec.traces.index import DrafterIndex, Trace
+from simspec.traces.drafters import DrafterIndex
+from simspec.traces.index import Trace
 
 POSITIONS = (*range(1, 9), 12, 16, 24)
 RATIO_WIDTHS = (2, 4, 8, 16)

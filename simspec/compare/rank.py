@@ -2,132 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from simspec.compare.batches import Draws, batch_requests, draw_prompts, request_starts
-from simspec.compare.estimates import Pair, realised, similarity
+from simspec.compare.estimates.similarity import Pair
+from simspec.compare.estimates.sources import SOURCES, alphas
+from simspec.compare.parts import Part, parts
+from simspec.compare.predicted import BY_RATES, JOINT, JOINT_SOURCES, Told, predict, prices_for
+from simspec.compare.rankings import BatchRanking, Candidate, Ranking, Score, score
+from simspec.compare.replayed import Progress, Replayed, replay_all
 from simspec.cost.models import CostModel
-from simspec.errors import BadInput
-from simspec.metrics import estimate, kendall_tau
+from simspec.errors import BadInput, unknown_name
 from simspec.oracle.chains import least_seconds
-from simspec.replay.lockstep import price
-from simspec.replay.pricing import forward
-from simspec.replay.trajectories import first_width, forwards, later_width, run
-from simspec.speculation.chains import Chain, all_chains
-from simspec.speculation.lengths import Static
-from simspec.theory.chains import funnel, reach
+from simspec.speculation.chains import all_chains
 from simspec.traces.index import Trace
 
 Floats = NDArray[np.float64]
-Candidate = tuple[Chain, int]
-Progress = Callable[[str], None]
 
-# Candidates are replayed in so many pieces: progress is shown after each, and processes share them.
-PIECES = 16
+__all__ = ["VARIANTS", "RankSettings", "Ranking", "rank"]
 
-# Readings of Eq. 7 (theory/chains.py): single-token times as printed; a verify forward as wide
-# as the block; the block followed level by level.
-VARIANTS = ("reach", "reach-wide", "funnel")
+VARIANTS = (*BY_RATES, *JOINT)
 
 
 @dataclass(frozen=True)
 class RankSettings:
-    """What is ranked: batch sizes, draft lengths, depth of chains, bootstrap draws of prompts."""
+    """What is ranked, and by what.
+
+    Attributes:
+        models: the pool; empty for all of the trace. The target is always in it.
+        deepest: levels of the longest chains.
+        draws: bootstrap draws of prompts.
+        split: fit on one half of the prompts and score on the other, both ways, instead of both on all.
+        by_task: each category of prompts by itself as well.
+        ema_weight: of the latest request, in the source ``simscore-ema``.
+    """
 
     batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     lengths: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
     deepest: int = 3
     draws: int = 100
     seed: int = 0
-
-
-@dataclass(frozen=True)
-class BatchRanking:
-    """One batch size. K candidates, row 0 of the draws being all prompts once.
-
-    Attributes:
-        replayed: seconds a token, shape (draws + 1, K).
-        predicted: by "variant/alpha source", seconds a token, shape (draws + 1, K).
-    """
-
-    batch: int
-    replayed: Floats
-    predicted: dict[str, Floats]
-
-    def score(self, name: str) -> dict[str, Any]:
-        """Kendall's tau, top-1 and regret in % of one prediction, with intervals over draws."""
-        guess, truth = self.predicted[name], self.replayed
-        tau = np.array([kendall_tau(g, t) for g, t in zip(guess, truth, strict=True)])
-        rows = np.arange(len(truth))
-        pick, best = guess.argmin(axis=1), truth.argmin(axis=1)
-        regret = 100.0 * (truth[rows, pick] / truth[rows, best] - 1.0)
-        right = pick == best
-        taus, regrets = estimate(tau[0], tau[1:]), estimate(regret[0], regret[1:])
-        return {
-            "kendall_tau": taus.value,
-            "kendall_tau_interval": [taus.low, taus.high],
-            "top1": bool(right[0]),
-            "top1_share_of_draws": float(right[1:].mean()) if len(right) > 1 else None,
-            "regret": regrets.value,
-            "regret_interval": [regrets.low, regrets.high],
-            "pick": int(pick[0]),
-        }
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """A ranking of candidates under one cost; ``bound`` is the dynamic program's seconds a token."""
-
-    cost: CostModel
-    candidates: list[Candidate]
-    batches: list[BatchRanking]
-    bound: float
-    settings: RankSettings
-    alphas: dict[str, dict[Pair, float]] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """See :mod:`simspec.cli.rank` for the keys."""
-        return {
-            "cost": {"name": self.cost.name, "label": self.cost.label},
-            "lower_bound_seconds_per_token": self.bound,
-            "alphas": {
-                source: {f"{a} > {b}": value for (a, b), value in sorted(pairs.items())}
-                for source, pairs in self.alphas.items()
-            },
-            "batches": {str(b.batch): self._batch_json(b) for b in self.batches},
-        }
-
-    def _batch_json(self, ranking: BatchRanking) -> dict[str, Any]:
-        replayed = ranking.replayed
-        plain = self.candidates.index(next(c for c in self.candidates if c[0].drafter is None))
-        speedup = replayed[:, [plain]] / replayed
-        chains = []
-        for k, (chain, length) in enumerate(self.candidates):
-            time = estimate(replayed[0, k], replayed[1:, k])
-            gain = estimate(speedup[0, k], speedup[1:, k])
-            chains.append(
-                {
-                    "chain": list(chain.levels),
-                    "draft_length": length,
-                    "semantics": chain.semantics if chain.intermediates else None,
-                    "replay_seconds_per_token": time.value,
-                    "replay_interval": [time.low, time.high],
-                    "speedup": gain.value,
-                    "speedup_interval": [gain.low, gain.high],
-                    "predicted": {n: float(p[0, k]) for n, p in ranking.predicted.items()},
-                }
-            )
-        return {
-            "best": int(replayed[0].argmin()),
-            "chains": chains,
-            "scores": {name: ranking.score(name) for name in ranking.predicted},
-        }
+    models: tuple[str, ...] = ()
+    variants: tuple[str, ...] = VARIANTS
+    sources: tuple[str, ...] = SOURCES
+    split: bool = False
+    by_task: bool = False
+    ema_weight: float = 0.1
 
 
 def rank(
@@ -141,153 +64,115 @@ def rank(
     """Replay every candidate at every batch size, predict it, and keep both.
 
     Args:
-        jobs: processes to replay in; the result does not depend on it.
+        jobs: processes to work in; the result does not depend on it.
         progress: called with a line to show now and then.
 
     Returns:
-        one ranking for each cost, over the candidates whose models it can price.
+        for each cost a ranking of each part (one part, unless split or by task), over the candidates whose
+        models it can price.
 
     Raises:
         BadInput: when a cost cannot price the target and at least one drafter.
     """
-    models = list(trace.manifest.models)
-    only_draft = set(models) - set(trace.verifiers)
-    chains = all_chains(models, trace.target, only_draft, settings.deepest)
-    candidates = [(c, n) for c in chains for n in (settings.lengths if c.drafter else (0,))]
+    candidates = _candidates(trace, settings)
     for cost in costs:
-        if trace.target not in cost.models or not cost.models & set(trace.drafters):
+        if trace.target not in cost.models or not cost.models & {c.drafter for c, _ in candidates}:
             raise BadInput(
                 f"cost {cost.name!r} prices {sorted(cost.models)}",
                 allowed=f"{trace.target} and one of {sorted(trace.drafters)}",
             )
+    divided = parts(trace, settings.draws, settings.seed, split=settings.split, by_task=settings.by_task)
+    scored = [part.score for part in divided]
+    replayed = replay_all(trace, costs, candidates, scored, settings.batches, jobs, progress)
+    longest = max(settings.lengths)
+    rates = [alphas(trace, p.fit, longest, settings.sources, settings.ema_weight) for p in divided]
     able = [[k for k, (c, _) in enumerate(candidates) if set(c.levels) <= cost.models] for cost in costs]
-    draws = draw_prompts(trace, settings.draws, settings.seed)
-    replayed = _replay(trace, costs, candidates, draws, settings, jobs, progress)
-    counts = draws.counts()
-    alphas = {
-        "simscore": similarity(trace, counts),
-        "realised": realised(trace, counts, max(settings.lengths)),
+    truth = {
+        (c, d): np.stack(
+            [[replayed[k].seconds[c, d, b] for k in able[c]] for b in settings.batches]
+        ).transpose(0, 2, 1)
+        for c in range(len(costs))
+        for d in range(len(divided))
     }
+    work = (
+        joblib.delayed(_scored)(
+            trace,
+            cost,
+            [candidates[k] for k in able[c]],
+            settings.batches,
+            truth[c, d],
+            variant,
+            _told(variant, part, rates[d], [replayed[k] for k in able[c]]),
+        )
+        for c, cost in enumerate(costs)
+        for d, part in enumerate(divided)
+        for variant in settings.variants
+    )
+    found = iter(joblib.Parallel(n_jobs=jobs, return_as="generator")(work))
     rankings = []
-    for i, cost in enumerate(costs):
-        mine = [candidates[k] for k in able[i]]
-        batches = [
-            BatchRanking(
-                batch=b,
-                replayed=np.stack([replayed[k][i, b] for k in able[i]], axis=1),
-                predicted={
-                    f"{variant}/{source}": _predict(trace, cost, mine, variant, pairs, b)
-                    for variant in VARIANTS
-                    for source, pairs in alphas.items()
-                },
-            )
-            for b in settings.batches
-        ]
-        tokens = float(trace.prompts["output_tokens"].sum())
-        bound = float(least_seconds(trace, mine, cost).sum() / tokens)
-        shown = {s: {p: float(v[0]) for p, v in pairs.items()} for s, pairs in alphas.items()}
-        rankings.append(Ranking(cost, mine, batches, bound, settings, shown))
+    for c, cost in enumerate(costs):
+        mine = [candidates[k] for k in able[c]]
+        least = least_seconds(trace, mine, cost)
+        for d, part in enumerate(divided):
+            shares = [next(found) for _ in settings.variants]
+            batches = []
+            for i, batch in enumerate(settings.batches):
+                both = {name: pair for share in shares for name, pair in share[i].items()}
+                batches.append(
+                    BatchRanking(
+                        batch=batch,
+                        replayed=truth[c, d][i],
+                        predicted={name: times for name, (times, _) in both.items()},
+                        scores={name: kept for name, (_, kept) in both.items()},
+                    )
+                )
+            prompts = part.score.prompts[0]
+            tokens = float(trace.prompts["output_tokens"].to_numpy()[prompts].sum())
+            shown = {s: {p: float(v[0]) for p, v in pairs.items()} for s, pairs in rates[d].items()}
+            rankings.append(Ranking(cost, mine, batches, float(least[prompts].sum() / tokens), part, shown))
+            if progress:
+                progress(f"scored under {cost.name} on {part.name}")
     return rankings
 
 
-def _replay(
-    trace: Trace,
-    costs: list[CostModel],
-    candidates: list[Candidate],
-    draws: Draws,
-    settings: RankSettings,
-    jobs: int,
-    progress: Progress | None,
-) -> list[dict[tuple[int, int], Floats]]:
-    """For each candidate, seconds a token by (cost, batch), shape (draws + 1,)."""
-    # Long and short drafts mixed, so that pieces take about as long as each other.
-    pieces = [candidates[i::PIECES] for i in range(min(PIECES, len(candidates)))]
-    work = (joblib.delayed(_replay_piece)(trace, costs, piece, draws, settings) for piece in pieces)
-    found: list[dict[tuple[int, int], Floats]] = [{} for _ in candidates]
-    done = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
-    for i, results in enumerate(done):
-        found[i::PIECES] = results
-        if progress:
-            progress(
-                f"replayed {min((i + 1) * len(candidates) // len(pieces), len(candidates))} of "
-                f"{len(candidates)} chains x lengths"
-            )
-    return found
+def _candidates(trace: Trace, settings: RankSettings) -> list[Candidate]:
+    pool = list(settings.models or trace.manifest.models)
+    for name in pool:
+        trace.require(name)
+    for kind, asked, known in (
+        ("variant", settings.variants, VARIANTS),
+        ("source", settings.sources, SOURCES),
+    ):
+        for name in asked:
+            if name not in known:
+                raise unknown_name(kind, name, known)
+    only_draft = set(pool) - set(trace.verifiers)
+    chains = all_chains(pool, trace.target, only_draft, settings.deepest)
+    return [(c, n) for c in chains for n in (settings.lengths if c.drafter else (0,))]
 
 
-def _replay_piece(
-    trace: Trace, costs: list[CostModel], candidates: list[Candidate], draws: Draws, settings: RankSettings
-) -> list[dict[tuple[int, int], Floats]]:
-    start = request_starts(trace)
-    plans = {b: batch_requests(draws, b) for b in settings.batches if b > 1}
-    counts = draws.counts()
-    single = np.arange(len(trace.prompts))[:, None]
-    found = []
-    for chain, length in candidates:
-        which = [i for i, cost in enumerate(costs) if set(chain.levels) <= cost.models]
-        result: dict[tuple[int, int], Floats] = {}
-        found.append(result)
-        if not which:
-            continue
-        runs = run(trace, chain, Static(length) if chain.drafter else None, start)
-        lookup = chain.drafter is not None and trace.is_lookup(chain.drafter)
-        for batch in settings.batches:
-            requests, owner = (single, None) if batch == 1 else plans[batch]
-            timed = price(runs, requests, [costs[i] for i in which], lookup=lookup)
-            for i, times in zip(which, timed, strict=True):
-                if owner is None:  # alone, a prompt takes the same time in every draw
-                    result[i, batch] = (counts @ times.seconds) / (counts @ times.tokens)
-                else:
-                    seconds = np.bincount(owner, weights=times.seconds)
-                    result[i, batch] = seconds / np.bincount(owner, weights=times.tokens)
-    return found
+def _told(variant: str, part: Part, rates: dict[str, dict[Pair, Floats]], replayed: list[Replayed]) -> Told:
+    """What a variant needs and no more, since it goes to another process.
+
+    Cycles are counted on each prompt by itself; only those of the fitted prompts have any weight.
+    """
+    counted = {s: [r.counted[s] for r in replayed] for s in JOINT_SOURCES} if variant in JOINT else {}
+    return Told(rates, part.fit.counts(), counted)
 
 
-def _predict(
+def _scored(
     trace: Trace,
     cost: CostModel,
     candidates: list[Candidate],
+    batches: tuple[int, ...],
+    truth: Floats,
     variant: str,
-    alphas: dict[Pair, Floats],
-    batch: int,
-) -> Floats:
-    """Predicted seconds a token, shape (draws + 1, candidates), at the trace's mean context."""
-    context = np.array([round(float(trace.context.mean()))], dtype=np.int64)
-    at_once = {m: trace.tokens_a_forward(m) for m in trace.manifest.models}
-    widest = max(length for _, length in candidates) + 1
-    widths = np.arange(1, 2 * max(widest, *at_once.values()) + 1)
-    curves = {
-        model: forward(cost, model, batch, widths, context)
-        for model in {m for chain, _ in candidates for m in chain.levels}
-    }
-    draws = len(next(iter(alphas.values())))
-    out = np.empty((draws, len(candidates)))
-    for k, (chain, length) in enumerate(candidates):
-
-        def verify(level: int, width: Floats, chain: Chain = chain) -> Floats:
-            model = chain.levels[level - 1]
-            # A mean width need not be whole.
-            seconds: Floats = np.interp(width, widths, curves[model])
-            return seconds + (cost.step_overhead_seconds if model == chain.target else 0.0)
-
-        if chain.drafter is None:
-            out[:, k] = verify(1, np.ones(1))
-            continue
-        adjacent = [alphas[pair] for pair in zip(chain.levels[:-1], chain.levels[1:], strict=True)]
-        if trace.is_lookup(chain.drafter):
-            one = curves[chain.drafter][length - 1] / length
-        elif at_once[chain.drafter] == 1:
-            one = curves[chain.drafter][0]
-        else:
-            # What a token costs when the drafter has read all of the text but its last token.
-            size = at_once[chain.drafter]
-            first = curves[chain.drafter][int(first_width(np.array(1), size)) - 1]
-            more = int(forwards(np.array(length), size)) - 1
-            one = (first + more * curves[chain.drafter][later_width(size) - 1]) / length
-        if variant == "funnel":
-            replace = chain.semantics == "funnel-replace"
-            out[:, k] = funnel(adjacent, length, one, verify, replace=replace)
-        else:
-            out[:, k] = reach(adjacent, length, one, verify, wide=variant == "reach-wide")
-    # The formulas follow one request; its batch emits as much in every row at the same time.
-    return out / batch
+    told: Told,
+) -> list[dict[str, tuple[Floats, Score]]]:
+    """For each batch size, what a variant predicts on all prompts and how well, by "variant/source"."""
+    prices = prices_for(trace, cost, candidates, batches)
+    found = predict(trace, cost, prices, candidates, variant, told)
+    return [
+        {name: (times[i, 0], score(times[i], truth[i])) for name, times in found.items()}
+        for i in range(len(batches))
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from simspec.traces import ragged
-from simspec.traces.invariants import Tables
+from simspec.traces.checked import Tables
 
 
 def mean_overlap(read: Tables) -> list[dict[str, Any]]:

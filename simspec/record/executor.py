@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simspec.errors import BadInput
-from simspec.record.decoded import Decoded, DecodedCycle, NearTie, Settings
+from simspec.record.decoded import Decoded, NearTie, Settings
 from simspec.record.drafting import Drafting, draft
 from simspec.record.level import Level, LevelState
+from simspec.record.live import Request
 from simspec.record.models import LoadedModels
 from simspec.record.words import Words, words_of
-from simspec.speculation.cycle import AskDraft, AskWords, Cycle, CycleSteps, Tell, cycle
-from simspec.speculation.lengths import Decision
+from simspec.speculation.cycle import AskDraft, AskWords
 from simspec.speculation.schedulers import ChainScheduler, Fixed, Past, Schedule
-from simspec.speculation.verify import GreedyJudge, RandomLuck, RejectionJudge, Tokens
+from simspec.speculation.verify import Tokens
 from simspec.streams import stream
 
 Floats = NDArray[np.float64]
@@ -34,30 +33,6 @@ KeptPrompts = dict[tuple[str, tuple[bytes, ...]], LevelState]
 
 # What a cycle costs at each draft length, shape (D + 1,), given the request and its text's length.
 Prices = Callable[[int, int], Floats]
-
-
-@dataclass
-class _Request:
-    """A live request: its text so far and the cycle it is in."""
-
-    index: int
-    prompt: Tokens
-    past: Past
-    generator: np.random.Generator
-    text: Tokens = field(default_factory=lambda: np.empty(0, dtype=np.int32))
-    states: dict[int, float] = field(default_factory=dict)
-    cycles: list[DecodedCycle] = field(default_factory=list)
-    chosen: int = 0
-    steps: CycleSteps | None = None
-    ask: AskDraft | AskWords | None = None
-    done: Cycle | None = None
-    drafting: Drafting | None = None
-    drafted: int = 0
-    submitted: int = 0
-    kept: int = 0
-    widths: dict[str, int] = field(default_factory=dict)
-    margin: float = float("inf")
-    target_margin: Floats | None = None
 
 
 def decode(
@@ -135,11 +110,11 @@ class _Run:
         self.scheduler, self.prices, self.reference = scheduler, prices, reference
         self.kept = kept
         self.waiting = [
-            _Request(i, prompt, Past(i, 0), stream(settings.seed, "decode", i))
+            Request(i, prompt, Past(i, 0), stream(settings.seed, "decode", i))
             for i, prompt in enumerate(prompts)
         ]
         self.all = list(self.waiting)
-        self.live: list[_Request] = []
+        self.live: list[Request] = []
         self.levels: dict[str, Level] = {}
         # How far below the target a model stands at most: the farthest is served first.
         self.height: dict[str, int] = {}
@@ -184,7 +159,8 @@ class _Run:
         for level in self.levels.values():
             level.cycle = self.cycle
         for request in self.live:
-            self._begin(request)
+            chosen = self.scheduler.choose(request.past, len(self.schedules))
+            request.begin(chosen, self.schedules[chosen], self.settings, self.models.eos_ids)
         while True:
             drafting = [(row, r) for row, r in enumerate(self.live) if isinstance(r.ask, AskDraft)]
             reading = [(row, r) for row, r in enumerate(self.live) if isinstance(r.ask, AskWords)]
@@ -197,38 +173,7 @@ class _Run:
         self.cycle += 1
         self._finish()
 
-    def _begin(self, request: _Request) -> None:
-        request.chosen = self.scheduler.choose(request.past, len(self.schedules))
-        sampling = self.settings.sampling
-        judge = RejectionJudge(RandomLuck(request.generator)) if sampling else GreedyJudge()
-        chain = self.schedules[request.chosen].chain
-        room = self.settings.output_tokens - len(request.text)
-        request.steps = cycle(chain, judge, room, self.models.eos_ids)
-        request.drafting, request.widths, request.margin = None, {}, float("inf")
-        request.drafted = request.submitted = request.kept = 0
-        self._answer(request, None)
-
-    def _answer(self, request: _Request, answer: Any) -> None:
-        """Hand an answer to the request's cycle and go on to its next question."""
-        assert request.steps is not None
-        try:
-            ask = request.steps.send(answer)
-            while isinstance(ask, Tell):
-                self._tell(request, ask)
-                ask = request.steps.send(None)
-            request.ask = ask
-        except StopIteration as stop:
-            request.ask, request.done = None, stop.value
-
-    def _tell(self, request: _Request, told: Tell) -> None:
-        rule = self.schedules[request.chosen].rule
-        if rule is None or request.drafting is None:
-            return
-        decision = Decision(np.array([len(request.drafting.block)]), np.array([told.submitted]))
-        state = rule.observe(np.array([request.drafting.state]), decision, np.array([told.kept]))
-        request.states[request.chosen] = float(state[0])
-
-    def _serve_drafts(self, drafting: list[tuple[int, _Request]]) -> None:
+    def _serve_drafts(self, drafting: list[tuple[int, Request]]) -> None:
         """Blocks for the requests that share the first one's schedule; the others come next."""
         chosen = drafting[0][1].chosen
         schedule = self.schedules[chosen]
@@ -266,9 +211,9 @@ class _Run:
             request.drafted += len(drafted.block)
             request.submitted += drafted.submitted
             request.widths[drafter] = drafted.lag
-            self._answer(request, drafted.block.first(drafted.submitted))
+            request.answer(drafted.block.first(drafted.submitted))
 
-    def _serve_words(self, reading: list[tuple[int, _Request]]) -> None:
+    def _serve_words(self, reading: list[tuple[int, Request]]) -> None:
         """One forward of the lowest model that anyone waits for."""
         asks = []
         for row, request in reading:
@@ -296,7 +241,7 @@ class _Run:
             if own.margin is not None:
                 request.margin = min(request.margin, float(own.margin.min()))
                 request.target_margin = own.margin
-            self._answer(request, own.for_judge)
+            request.answer(own.for_judge)
 
     def _finish(self) -> None:
         """Texts grow, caches roll back, finished requests leave."""
@@ -307,7 +252,10 @@ class _Run:
             assert done is not None
             before = len(request.text)
             chain = self.schedules[request.chosen].chain
-            emitted = self._held_to_reference(request, done.emitted)
+            emitted = done.emitted
+            if self.reference is not None:
+                emitted, tie = request.held_to(self.reference[request.index], emitted)
+                self.near_ties += [] if tie is None else [tie]
             accepted = min(done.accepted, len(emitted))
             kept = min(done.kept, len(emitted))
             for name in chain.levels:
@@ -315,7 +263,7 @@ class _Run:
                     # Back to the accepted drafts: what the drafter and the intermediates read of the block.
                     sure = accepted if name == chain.target else kept
                     keep[name][row] = min(keep[name][row], len(request.prompt) + before + sure)
-            request.cycles.append(self._logged(request, chain.intermediates, done, before, len(emitted)))
+            request.log_cycle(done, len(emitted))
             request.text = np.concatenate([request.text, emitted])
             past = request.past
             past.chosen.append(request.chosen)
@@ -331,41 +279,6 @@ class _Run:
                 level.leave(going)
             level.settle()
         self.live = [self.live[row] for row in going]
-
-    def _held_to_reference(self, request: _Request, emitted: Tokens) -> Tokens:
-        if self.reference is None:
-            return emitted
-        expected = self.reference[request.index][len(request.text) :][: len(emitted)]
-        differ = np.flatnonzero(emitted[: len(expected)] != expected)
-        if not len(differ):
-            return emitted
-        place = int(differ[0])
-        assert request.target_margin is not None
-        self.near_ties.append(
-            NearTie(request.index, len(request.text) + place, float(request.target_margin[place]))
-        )
-        return expected[: place + 1]
-
-    def _logged(
-        self, request: _Request, intermediates: tuple[str, ...], done: Cycle, before: int, emitted: int
-    ) -> DecodedCycle:
-        chain = self.schedules[request.chosen].chain
-        drafter = chain.drafter
-        return DecodedCycle(
-            schedule=request.chosen,
-            position=before,
-            drafted=request.drafted,
-            lag=request.widths.get(drafter, 0) if drafter else 0,
-            submitted=request.submitted,
-            middle=tuple(request.widths.get(m, 0) for m in intermediates),
-            width=request.widths[chain.target],
-            accepted=done.accepted,
-            emitted=emitted,
-            kept=done.kept,
-            survived=done.survived,
-            block=done.block,
-            margin=request.margin,
-        )
 
     def result(self) -> Decoded:
         total = time.perf_counter() - self.begun - self.prompt_seconds

@@ -96,7 +96,8 @@ def predicted(study: CostStudy, behaviour: str) -> Figure:
 
 
 def _points(axes: Axes, study: CostStudy, batch: int) -> None:
-    chains = study.found["batches"][str(batch)]["chains"]
+    found = study.found["batches"][str(batch)]
+    chains, said = found["chains"], found["predicted"][PICKED_BY]
     for label, marker, colour in _KINDS:
         mine = [c for c in chains if _kind(c) == label]
         x = [1000 * c["replay_seconds_per_token"] for c in mine]
@@ -105,7 +106,7 @@ def _points(axes: Axes, study: CostStudy, batch: int) -> None:
         )
         axes.errorbar(
             x,
-            [1000 * c["predicted"][PICKED_BY] for c in mine],
+            [1000 * t for c, t in zip(chains, said, strict=True) if _kind(c) == label],
             xerr=error.T if mine else None,
             label=label,
             linestyle="none",
@@ -117,7 +118,7 @@ def _points(axes: Axes, study: CostStudy, batch: int) -> None:
             elinewidth=0.8,
             zorder=3 if marker == "*" else 2,
         )
-    times = [1000 * t for c in chains for t in (c["replay_seconds_per_token"], c["predicted"][PICKED_BY])]
+    times = [1000 * t for t in (*(c["replay_seconds_per_token"] for c in chains), *said)]
     low, high = min(times) / 1.15, max(times) * 1.15
     axes.plot([low, high], [low, high], color=GREY, linewidth=1.2, label="predicted = replayed")
     plain_log(axes, low, high)
@@ -133,6 +134,6 @@ def _points(axes: Axes, study: CostStudy, batch: int) -> None:
 
 
 def _kind(chain: dict[str, Any]) -> str:
-    if chain["semantics"]:
+    if chain["semantics"]:  # the page ranks up to three levels
         return f"triple, {chain['semantics'].removeprefix('funnel-')}"
     return "pair" if len(chain["chain"]) > 1 else "target alone"

@@ -48,7 +48,7 @@ class Output:
 REPORT = Output("report", (PAGE, "rank.json", "lengths.json", f"{FIGURES}/*.png"))
 LEDGER = Output("check", (PAGE, "ledger.json", f"{FIGURES}/*.png"))
 SWEEP = Output("sweep", (PAGE, "sweep.json", f"{FIGURES}/*.png"))
-TABLES = ("steps.parquet", "requests.parquet", "emissions.parquet")
+TABLES = ("steps.parquet", "requests.parquet", "emissions.parquet", "outages.parquet")
 SIMULATION = Output("simulate", (RUN, *TABLES), RUN, '"format": "simspec ')
 
 
@@ -79,7 +79,7 @@ def check_free(folder: Path, output: Output) -> None:
 
 @contextmanager
 def replacing(folder: Path, output: Output) -> Iterator[Path]:
-    """A folder beside ``folder`` to write in; takes its place when the block ends well, and is gone otherwise.
+    """A folder beside ``folder`` to write in; takes its place when the block ends well, else it is gone.
 
     Raises:
         BadInput: when ``folder`` is in use for something else, or cannot be written.

@@ -14,6 +14,7 @@ from simspec.report import chain_figures, draft_figures, findings, length_figure
 from simspec.report.experiments import critic_parts, validation_parts
 from simspec.report.folder import FIGURES, PAGE, REPORT, replacing
 from simspec.report.parts import Grid, Picture, template, write_json
+from simspec.report.rank_tables import TOP, chains_table, picks_table, readings_table, variants_table
 from simspec.report.study import (
     PICKED_BY,
     CostStudy,
@@ -25,9 +26,7 @@ from simspec.report.study import (
     two_of,
 )
 from simspec.report.style import drawing, save
-from simspec.report.words import NONE, chain_name, counts_of_bins, listed, span
-
-TOP = 15
+from simspec.report.words import NONE, counts_of_bins, listed, span
 
 
 def write_report(
@@ -114,10 +113,16 @@ def _cost_parts(study: Study, cost: CostStudy, figures: Path) -> Iterator[Pictur
         "draft length is a point; grey bars are 95% over draws of prompts. Both are per emitted token of the "
         "whole batch. " + said,
     )
-    yield Grid(f"Every reading of Eq. 7 at every batch size. {said}", *_readings_table(cost), folded=True)
+    yield Grid(
+        "Every variant of Eq. 7 with every source of acceptance over batch sizes, predicted from the prompts "
+        f"that it is scored on. {said}",
+        *variants_table(cost),
+        folded=True,
+    )
+    yield Grid(f"Every reading of Eq. 7 at every batch size. {said}", *readings_table(cost), folded=True)
     for batch in two_of(tuple(cost.batches)):
         yield Grid(
-            f"The {TOP} fastest chains at batch {batch}. {said}", *_chains_table(cost, batch), folded=True
+            f"The {TOP} fastest chains at batch {batch}. {said}", *chains_table(cost, batch), folded=True
         )
     yield Grid(f"Length rules. {said}", *rules_table(cost))
     save(length_figures.rules(cost, study.behaviour), figures / f"rules-{name}.png")
@@ -171,66 +176,6 @@ def _drafter_parts(study: Study, figures: Path) -> Iterator[Picture | Grid]:
     ]
     header = ["drafter", "tokens", "mean confidence", "accepted share", "ECE", "Brier", "AUROC"]
     yield Grid(f"Calibration. No cost enters; {study.behaviour}.", header, rows)
-
-
-def picks_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: what is fastest and what Eq. 7 picks, by batch size."""
-    rows = []
-    for batch in cost.batches:
-        best, score = cost.best(batch), cost.score(batch)
-        assert best is not None
-        rows.append(
-            [
-                str(batch),
-                chain_name(best),
-                f"{best['speedup']:.3f}",
-                span(best["speedup_interval"], 3),
-                chain_name(cost.pick(batch)),
-                f"{score['regret']:.1f}",
-                span(score["regret_interval"], 1),
-                f"{cost.bound_speedup:.3f}" if batch == 1 else NONE,
-            ]
-        )
-    header = ["batch", "fastest by replay", "speedup", "95%", "Eq. 7's pick", "regret %", "95%", "bound"]
-    return header, rows
-
-
-def _readings_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:
-    rows = []
-    for batch in cost.batches:
-        for name in cost.found["batches"][str(batch)]["scores"]:
-            score = cost.score(batch, name)
-            share, tau = score["top1_share_of_draws"], score["kendall_tau"]
-            rows.append(
-                [
-                    str(batch),
-                    name,
-                    NONE if tau is None else f"{tau:.2f}",
-                    span(score["kendall_tau_interval"], 2),
-                    "yes" if score["top1"] else "no",
-                    NONE if share is None else f"{100 * share:.0f}",
-                    f"{score['regret']:.1f}",
-                    span(score["regret_interval"], 1),
-                    chain_name(cost.pick(batch, name)),
-                ]
-            )
-    header = ["batch", "variant/alpha", "tau", "95%", "top-1", "top-1, % of draws", "regret %", "95%", "pick"]
-    return header, rows
-
-
-def _chains_table(cost: CostStudy, batch: int) -> tuple[list[str], list[list[str]]]:
-    chains = cost.found["batches"][str(batch)]["chains"]
-    rows = [
-        [
-            chain_name(c),
-            f"{1000 * c['replay_seconds_per_token']:.3f}",
-            f"{c['speedup']:.3f}",
-            span(c["speedup_interval"], 3),
-            f"{1000 * c['predicted'][PICKED_BY]:.3f}",
-        ]
-        for c in sorted(chains, key=lambda c: float(c["replay_seconds_per_token"]))[:TOP]
-    ]
-    return ["chain", "replayed ms/token", "speedup", "95%", "predicted ms/token"], rows
 
 
 def rules_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:

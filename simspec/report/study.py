@@ -17,7 +17,8 @@ from simspec.compare.lengths import (
     lengths_along_text,
     study_lengths,
 )
-from simspec.compare.rank import Ranking, RankSettings, rank
+from simspec.compare.rank import RankSettings, rank
+from simspec.compare.rankings import Ranking
 from simspec.cost.models import CostModel, LeaveOneOut, MeasuredCost, leave_one_out
 from simspec.metrics import estimate, percent_over
 from simspec.traces.index import Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 import msgspec
@@ -29,6 +29,7 @@ from simspec.traces.index import Trace, load_trace
 from simspec.traces.profile import PROFILE_NAME
 
 T = TypeVar("T")
+CostOf = Callable[[str], CostModel]
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,18 @@ def build(read: Read) -> Built:
     for one in drafters:
         inputs.update(one.inputs)
         words += [one.words] if one.words not in words else []
-    costs = _at(read, "cost", lambda: _costs(read, trace, drafters, inputs, words))
+    # Each opened once: models that the same cost prices are on the same device.
+    cost = cache(lambda name: _cost(read, name, trace, inputs))
+    costs = _at(read, "cost", lambda: _costs(read, trace, drafters, cost, words))
     speculation = None
     if scenario.speculation is not None and drafters:
-        speculation = _speculation(read, scenario.speculation, trace, drafters, inputs)
+        speculation = _speculation(read, scenario.speculation, drafters, cost)
     engine = msgspec.structs.asdict(scenario.engine)
     for name in ("overhead_seconds", "idle_seconds"):  # these are prices, and went there
         del engine[name]
-    memory = _at(read, "memory", lambda: Memory(**msgspec.structs.asdict(scenario.memory)))
+    told = msgspec.structs.asdict(scenario.memory)
+    told["middle_blocks"] = tuple(scenario.memory.middle_blocks.items())
+    memory = _at(read, "memory", lambda: Memory(**told))
     serving = _at(read, "engine", lambda: Serving(costs, speculation=speculation, memory=memory, **engine))
     cluster = _at(read, "cluster", lambda: _cluster(scenario.cluster, serving))
     words += [f"{log['use']}: {log['source']}: tokens {log['unit']}" for log in load.logs if _guessed(log)]
@@ -188,12 +193,12 @@ def _speculating(scenario: Scenario) -> bool:
 
 
 def _costs(
-    read: Read, trace: Trace | None, drafters: list[Drafter], inputs: dict[str, str], words: list[str]
+    read: Read, trace: Trace | None, drafters: list[Drafter], cost_of: CostOf, words: list[str]
 ) -> Costs:
     scenario = read.scenario
-    target = _cost(read, scenario.cost.target, trace, inputs)
+    target = cost_of(scenario.cost.target)
     own = scenario.cost.drafter
-    drafting = None if own is None else _cost(read, own, trace, inputs)
+    drafting = None if own is None else cost_of(own)
     first = drafters[0] if drafters else None
     graphs = scenario.cost.graphs
     words.append(f"cost: {target.label}")
@@ -248,10 +253,9 @@ def _drafters(read: Read, trace: Trace | None) -> list[Drafter]:
     told = _told(read.scenario)
     for i, part in enumerate(told):
         verdicts = part.verdicts or told[0].verdicts
-        assert part.drafter is not None  # the reader of scenarios refused that
         assert verdicts is not None
         section = "speculation.verdicts" if not i else f"speculation.others[{i - 1}]"
-        make = partial(open_drafter, read, trace, part.drafter, verdicts, part.lookup)
+        make = partial(open_drafter, read, trace, part, verdicts)
         found.append(_at(read, section, make))
     return found
 
@@ -262,9 +266,7 @@ def _told(scenario: Scenario) -> list[SpeculationPart | OtherPart]:
     return [] if told is None or not _speculating(scenario) else [told, *told.others]
 
 
-def _speculation(
-    read: Read, told: SpeculationPart, trace: Trace | None, drafters: list[Drafter], inputs: dict[str, str]
-) -> Speculation:
+def _speculation(read: Read, told: SpeculationPart, drafters: list[Drafter], cost_of: CostOf) -> Speculation:
     known = min(one.known for one in drafters)
     policy = _at(read, "speculation.policy", lambda: make_policy(told.policy, known))
     others = []
@@ -272,13 +274,14 @@ def _speculation(
         named = part.cost or read.scenario.cost.target
 
         def candidate(one: Drafter = one, named: str = named) -> Candidate:
-            return Candidate(one.name, one.source, _cost(read, named, trace, inputs), one.lookup)
+            return Candidate(one.name, one.source, cost_of(named), one.lookup, one.intermediates)
 
         others.append(_at(read, f"speculation.others[{i}]", candidate))
+    first = drafters[0]
     return _at(
         read,
         "speculation",
-        lambda: Speculation(policy, drafters[0].source, told.remembered, tuple(others)),
+        lambda: Speculation(policy, first.source, told.remembered, tuple(others), first.intermediates),
     )
 
 

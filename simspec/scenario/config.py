@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from simspec.scenario.parts import Above, Count, Kind, Name, Natural, Part, Seconds
 from simspec.scenario.speculation import SpeculationPart
@@ -110,7 +110,10 @@ class EnginePart(Part, frozen=True):
 
 
 class MemoryPart(Part, frozen=True):
-    """As :class:`simspec.serving.kvcache.Memory`; blocks left out are without limit."""
+    """As :class:`simspec.serving.kvcache.Memory`; blocks left out are without limit.
+
+    ``middle_blocks``: by the names of intermediates.
+    """
 
     block_tokens: Count = 16
     target_blocks: Count | None = None
@@ -118,6 +121,7 @@ class MemoryPart(Part, frozen=True):
     lookahead: Literal["reserved", "used"] = "reserved"
     preemption: Literal["recompute", "swap"] = "recompute"
     block_swap_seconds: Seconds = 0.0
+    middle_blocks: dict[str, Count] = field(default_factory=dict)
 
 
 class GraphsPart(Part, frozen=True):
@@ -186,7 +190,7 @@ class PrefillPart(Part, frozen=True):
 
 
 class OutagePart(Part, frozen=True):
-    """As :class:`simspec.serving.cluster.Outage`; replicas are numbered from 0, those that read prompts last."""
+    """As :class:`simspec.serving.cluster.Outage`; numbered from 0, those that read prompts last."""
 
     replica: Natural
     at_seconds: Seconds
@@ -231,15 +235,36 @@ class ObjectivesPart(Part, frozen=True):
 
 
 class WarmUpPart(Part, frozen=True):
-    """What figures leave out at the beginning: either an instant, or that of a request's arrival.
+    """What figures leave out at the beginning: nothing, or what one of these says.
 
     Attributes:
         seconds: requests that arrive earlier are left out, and steps that begin earlier.
         requests: the same, with the instant at which the request after the first so many arrives.
+        rule: the same, with an instant that is found from the run itself, each replication's own: ``mser`` is
+            MSER-5, as in :mod:`simspec.scenario.mser`. What it chose is told in ``measured.mser``.
+        of: what the rule looks at: ``ttft`` of requests in the order in which they came (the default), or the
+            ``queue`` over time, in as many slices as requests came, up to the last arrival.
     """
 
     seconds: Seconds | None = None
     requests: Natural | None = None
+    rule: Literal["mser"] | None = None
+    of: Literal["ttft", "queue"] | None = None
+
+
+class CoolDownPart(Part, frozen=True):
+    """What figures leave out at the end: nothing, the drain to empty included, or what one of these says.
+
+    Attributes:
+        seconds: requests that arrive in the last so many seconds before the last arrival, or at it, and steps
+            that begin then or later.
+        requests: the same, with the instant at which the first of the last so many arrives.
+        drain: ``leave-out``: steps that begin at the last arrival or later, and no request.
+    """
+
+    seconds: Seconds | None = None
+    requests: Natural | None = None
+    drain: Literal["keep", "leave-out"] = "keep"
 
 
 class Scenario(Part, frozen=True):
@@ -263,6 +288,7 @@ class Scenario(Part, frozen=True):
     speculation: SpeculationPart | None = None
     objectives: ObjectivesPart = ObjectivesPart()
     warm_up: WarmUpPart = WarmUpPart()
+    cool_down: CoolDownPart = CoolDownPart()
     seed: Natural = 0
     until_seconds: Above | None = None
     emissions: bool = False

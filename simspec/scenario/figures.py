@@ -12,32 +12,41 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from simspec.scenario.config import ObjectivesPart, WarmUpPart
+from simspec.scenario.config import CoolDownPart, ObjectivesPart, WarmUpPart
 from simspec.scenario.itl import NONE, Latencies, column, from_emissions, from_steps
-from simspec.scenario.period import NS, period, rule
+from simspec.scenario.period import NS, Period, period, told
 from simspec.scenario.replicas import batch, blocks, failures, of_each, utilisation
 from simspec.serving.cluster import Cluster
 from simspec.serving.figures import figures
 from simspec.serving.request import Outcome
 from simspec.serving.simulate import Records
 
+KEPT = CoolDownPart()
+# Tokens that were drafted, of these given to the target, of these accepted.
+DRAFTS = ("drafted", "submitted", "accepted")
+
 
 def measure(
-    records: Records, cluster: Cluster, objectives: ObjectivesPart, warm_up: WarmUpPart
+    records: Records,
+    cluster: Cluster,
+    objectives: ObjectivesPart,
+    warm_up: WarmUpPart,
+    cool_down: CoolDownPart = KEPT,
 ) -> dict[str, Any]:
     """All figures, ready for JSON, of records that hold their tables. Seconds are simulated ones.
 
     ``requests``, ``output_tokens`` and ``failures`` count the whole run; everything else leaves the warm-up
-    out. Of several engines, ``batch`` and ``kv_blocks`` are of one: mean over all, peak of any.
+    and the cool-down out. Of several engines, ``batch`` and ``kv_blocks`` are of one: mean over all, peak of
+    any.
     """
     steps, requests, outages = records.steps, records.requests, records.outages
-    when = period(warm_up, steps, requests, len(cluster.engines))
-    measured_steps = steps.filter(pa.array(column(steps, "started_at_ns") >= when.since))
-    measured = requests.filter(pa.array(column(requests, "arrived_at_ns") >= when.since))
+    when = period(warm_up, cool_down, steps, requests, len(cluster.engines))
+    measured_steps = steps.filter(pa.array(when.steps(steps)))
+    measured = requests.filter(pa.array(when.requests(requests)))
     of_requests = figures(measured_steps, measured)
     span = when.span_ns if measured_steps.num_rows else 0.0
     emitted = int(column(measured_steps, "emitted_tokens").sum())
-    latencies, why = _itl(steps, requests, records.emissions, cluster, when.since)
+    latencies, why = _itl(steps, requests, records.emissions, cluster, when)
     return {
         "requests": _counts(requests),
         "output_tokens": int(column(requests, "produced_tokens").sum()),
@@ -58,10 +67,10 @@ def measure(
             "deviation_between_requests": _deviation(measured),
         },
         "draft": {
-            "drafted_tokens": int(column(measured_steps, "drafted_tokens").sum()),
-            "accepted_tokens": int(column(measured_steps, "accepted_tokens").sum()),
+            **{f"{n}_tokens": int(column(measured_steps, f"{n}_tokens").sum()) for n in DRAFTS},
             "waste": of_requests.draft_waste,
             "length_shares": _lengths(measured_steps),
+            "shares_by_drafter": _drafters(measured_steps, cluster),
         },
         "batch": batch(measured_steps, when),
         "kv_blocks": {
@@ -73,7 +82,7 @@ def measure(
         "utilisation": utilisation(measured_steps, outages, when),
         "replicas": of_each(measured_steps, measured, outages, when, cluster),
         "measured": {
-            "rule": rule(warm_up),
+            **told(warm_up, cool_down, when),
             "from_seconds": int(when.begins.min()) / NS if measured_steps.num_rows else None,
             "span_seconds": span / NS,
             "requests_left_out": requests.num_rows - measured.num_rows,
@@ -97,10 +106,10 @@ def _counts(requests: pa.Table) -> dict[str, int]:
 
 
 def _itl(
-    steps: pa.Table, requests: pa.Table, emissions: pa.Table | None, cluster: Cluster, since: int
+    steps: pa.Table, requests: pa.Table, emissions: pa.Table | None, cluster: Cluster, when: Period
 ) -> tuple[Latencies, str | None]:
     if emissions is not None:
-        return from_emissions(steps, emissions, since), None
+        return from_emissions(steps, emissions, when.steps(steps)), None
     unknown, ask = Latencies(NONE, NONE), "set emissions = true"
     if cluster.prefill:
         return unknown, f"requests go from one engine to another; {ask}"
@@ -109,7 +118,7 @@ def _itl(
     for name, what in (("preemptions", "were preempted"), ("restarts", "were in replicas that failed")):
         if column(requests, name).any():
             return unknown, f"requests {what}; {ask}"
-    return from_steps(steps, since), None
+    return from_steps(steps, when.steps(steps)), None
 
 
 def _goodput(measured: pa.Table, objectives: ObjectivesPart, span: float) -> dict[str, Any]:
@@ -154,3 +163,16 @@ def _lengths(steps: pa.Table) -> dict[str, float]:
     asked = column(steps, "draft_length_tokens")[column(steps, "decoding_requests") > 0]
     values, counts = np.unique(asked, return_counts=True)
     return {str(v): float(c / len(asked)) for v, c in zip(values.tolist(), counts, strict=True)}
+
+
+def _drafters(steps: pa.Table, cluster: Cluster) -> dict[str, float]:
+    """Drafter -> share of the steps that drafted; empty where none did."""
+    speculation, costs = cluster.replicas[0].speculation, cluster.replicas[0].costs
+    who = column(steps, "drafter")[column(steps, "drafted_tokens") > 0]
+    if speculation is None or not len(who):
+        return {}
+    names = [str(costs.drafter), *(other.drafter for other in speculation.others)]
+    shares = np.bincount(who, minlength=len(names)) / len(who)
+    # Two of one name are told apart by their place in the scenario.
+    called = [n if names.count(n) == 1 else f"{n} #{i}" for i, n in enumerate(names)]
+    return dict(zip(called, shares.tolist(), strict=True))

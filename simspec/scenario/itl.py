@@ -17,6 +17,7 @@ from simspec.serving.step import PARTS
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 NONE = Spread(None, None, None, None)
 
@@ -29,8 +30,8 @@ class Latencies:
     per_token: Spread
 
 
-def from_steps(steps: pa.Table, since_ns: int) -> Latencies:
-    """From the table of steps alone, those that began at ``since_ns`` or later.
+def from_steps(steps: pa.Table, measured: Flags) -> Latencies:
+    """From the table of steps alone, of those that are measured, (N,).
 
     Right only where every request that decodes is in every step of its engine from its first token on:
     reading mixed with decoding, and nobody preempted or moved. Then the last delivery to each row was the end
@@ -42,13 +43,13 @@ def from_steps(steps: pa.Table, since_ns: int) -> Latencies:
         own = replica == number
         gaps[own] = np.diff(ends[own], prepend=0)
     rows, accepted = column(steps, "decoding_requests"), column(steps, "accepted_tokens")
-    kept = (rows > 0) & (column(steps, "started_at_ns") >= since_ns)
+    kept = (rows > 0) & measured
     return _latencies(gaps[kept], rows[kept], accepted[kept])
 
 
-def from_emissions(steps: pa.Table, emissions: pa.Table, since_ns: int) -> Latencies:
-    """From who emitted what in every step: right under every option."""
-    ends, began = ends_of(steps), column(steps, "started_at_ns")
+def from_emissions(steps: pa.Table, emissions: pa.Table, measured: Flags) -> Latencies:
+    """From who emitted what in every step, of those that are measured, (N,): right under every option."""
+    ends = ends_of(steps)
     step, request = _rows_of(steps, emissions), column(emissions, "request_id")
     order = np.lexsort((ends[step], request))
     step, request = step[order], request[order]
@@ -56,7 +57,7 @@ def from_emissions(steps: pa.Table, emissions: pa.Table, since_ns: int) -> Laten
     if not len(step):
         return Latencies(NONE, NONE)
     again = np.flatnonzero(request[1:] == request[:-1]) + 1
-    again = again[began[step[again]] >= since_ns]
+    again = again[measured[step[again]]]
     gaps = ends[step[again]] - ends[step[again - 1]]
     return _latencies(gaps, np.ones_like(gaps), emitted[again] - 1)
 

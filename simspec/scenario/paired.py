@@ -8,7 +8,7 @@ random numbers). Intervals are Student's, over replications.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,11 @@ def assumptions(built: Built) -> tuple[dict[str, Built], Fitted]:
         BadInput: when it does not replay, never drafts, or its policy looks at more than such verdicts have.
     """
     speculation = built.serving.speculation
+    if speculation is not None and speculation.intermediates:
+        raise BadInput(
+            "--assumptions replaces the record by verdicts of the target alone, and there are intermediates",
+            where=f"{built.read.path}, [speculation]",
+        )
     if speculation is None or not isinstance(speculation.source, Recorded):
         raise BadInput(
             "--assumptions compares with replay, and this scenario replays nothing",

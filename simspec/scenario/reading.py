@@ -17,12 +17,17 @@ from simspec.errors import BadInput, unknown_name
 from simspec.scenario.config import LogLengths, LogLoad, Scenario
 from simspec.scenario.speculation import (
     ExactMarginalPolicy,
+    GoodputPolicy,
     JointPolicy,
+    LevelVerdicts,
     LibraSpecPolicy,
     OffPolicy,
+    OtherPart,
+    RoutedPolicy,
     SpeculationPart,
     SwitchingPolicy,
     TraceVerdicts,
+    VerdictsKind,
 )
 
 
@@ -121,11 +126,21 @@ def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
     if speculation is not None:
         yield from _speculation_contradictions(speculation)
     warm_up = scenario.warm_up
-    if warm_up.seconds is not None and warm_up.requests is not None:
-        yield "warm_up.requests", "seconds is set too", "set one of them"
+    begins = ("seconds", "requests", "rule")
+    yield from _one_of("warm_up", [n for n in begins if getattr(warm_up, n) is not None])
+    if warm_up.of is not None and warm_up.rule is None:
+        yield "warm_up.of", "means nothing without a rule", 'set warm_up.rule = "mser"'
+    cool_down = scenario.cool_down
+    ends = [n for n in ("seconds", "requests") if getattr(cool_down, n) is not None]
+    yield from _one_of("cool_down", ends + ["drain"] * (cool_down.drain != "keep"))
     until = scenario.until_seconds
     if until is not None and warm_up.seconds is not None and warm_up.seconds >= until:
         yield "warm_up.seconds", f"{warm_up.seconds} leaves nothing before until_seconds, {until}", ""
+
+
+def _one_of(section: str, said: list[str]) -> Iterator[tuple[str, str, str]]:
+    if len(said) > 1:
+        yield f"{section}.{said[1]}", f"{said[0]} is set too", "set one of them"
 
 
 def _speculation_contradictions(told: SpeculationPart) -> Iterator[tuple[str, str, str]]:
@@ -145,14 +160,24 @@ def _speculation_contradictions(told: SpeculationPart) -> Iterator[tuple[str, st
             "this kind weighs the drafter's confidences, and these verdicts have none",
             "take verdicts of kind trace, or a policy that does not look at confidences",
         )
-    if isinstance(policy, SwitchingPolicy) != bool(told.others) and not isinstance(policy, OffPolicy):
+    if isinstance(policy, SwitchingPolicy) != bool(told.others) and not isinstance(
+        policy, OffPolicy | RoutedPolicy
+    ):
         yield (
             "speculation.others",
             "means nothing for this policy" if told.others else "missing",
-            "kind switching, and no other, chooses among several drafters",
+            "kinds switching and routed, and no other, choose among several drafters",
         )
+    if told.intermediates and (weighs or isinstance(policy, GoodputPolicy)):
+        yield (
+            "speculation.policy",
+            "this kind weighs what a drafter and a target cost, and there are intermediates",
+            "take one of fixed length or g4, or one that chooses among chains: switching, routed",
+        )
+    yield from _chain_contradictions("speculation", told, verdicts)
     for i, other in enumerate(told.others):
         own = other.verdicts or verdicts
+        yield from _chain_contradictions(f"speculation.others[{i}]", other, own)
         if other.verdicts is None and not traced:
             yield f"speculation.others[{i}].verdicts", "missing", "only a trace knows several drafters"
         if isinstance(own, TraceVerdicts) and other.lookup is not None:
@@ -161,6 +186,31 @@ def _speculation_contradictions(told: SpeculationPart) -> Iterator[tuple[str, st
                 "the trace of the verdicts says that itself",
                 "leave it out",
             )
+
+
+def _chain_contradictions(
+    key: str, told: SpeculationPart | OtherPart, verdicts: VerdictsKind | None
+) -> Iterator[tuple[str, str, str]]:
+    above = told.intermediates
+    if told.semantics is not None and not above:
+        yield f"{key}.semantics", "means nothing without intermediates", "name them, or leave it out"
+    if len({told.drafter, *above}) <= len(above):
+        yield f"{key}.intermediates", f"{list(above)} above {told.drafter!r}", "each model once in a chain"
+    if told.semantics == "funnel-replace" and len(above) > 1:
+        yield f"{key}.semantics", f"funnel-replace with {len(above)} intermediates", "at most one"
+    if isinstance(verdicts, LevelVerdicts):
+        if len(verdicts.rates) != len(above) + 1 or not above:
+            yield (
+                f"{key}.intermediates",
+                f"{len(above)} of them, and the verdicts have {len(verdicts.rates)} rates",
+                "verdicts of kind levels have a rate for each intermediate and one for the target",
+            )
+    elif above and verdicts is not None and not isinstance(verdicts, TraceVerdicts):
+        yield (
+            f"{key}.intermediates",
+            "these verdicts are the target's alone",
+            "take verdicts of kind trace, or made-up ones of kind levels",
+        )
 
 
 def _length_contradictions(lengths: LogLengths) -> Iterator[tuple[str, str, str]]:

@@ -42,7 +42,7 @@ def of_each(
         )
         assert own is not None
         assert ended is not None
-        alone = Period(when.since, when.begins[number : number + 1], when.ends)
+        alone = when.of_engine(number)
         reads_only = number >= len(cluster.replicas)
         found.append(
             {
@@ -115,13 +115,14 @@ def _failed(outages: pa.Table | None, when: Period) -> tuple[int, int]:
         return 0, 0
     replica = column(outages, "replica")
     # One engine alone is asked for with its own outages only.
-    begins = when.begins[replica if len(when.begins) > 1 else np.zeros_like(replica)]
+    place = replica if len(when.begins) > 1 else np.zeros_like(replica)
+    begins, ends = when.begins[place], when.ends[place]
     failed, back = column(outages, "failed_at_ns"), column(outages, "back_at_ns")
     began = column(outages, "step_began_at_ns")
     began = np.where(began < 0, failed, began)
 
     def within(first: Ints, last: Ints) -> int:
-        first, last = np.clip(first, begins, when.ends), np.clip(last, begins, when.ends)
+        first, last = np.clip(first, begins, ends), np.clip(last, begins, ends)
         return int((last - first).sum())
 
     return within(failed, back), within(began, failed)

@@ -56,7 +56,7 @@ def run(
     wall = time.perf_counter() - begin
     if folder is not None:
         records = _written(records, folder)
-    found = measure(records, built.cluster, scenario.objectives, scenario.warm_up)
+    found = measure(records, built.cluster, scenario.objectives, scenario.warm_up, scenario.cool_down)
     if built.cluster.drafter_device is not None:
         found["drafter_device"] = _of_device(records, built.cluster.drafter_device)
     return Ran(found, wall)
@@ -93,5 +93,9 @@ def describe(built: Built) -> dict[str, Any]:
 
 def _written(records: Records, folder: Path) -> Records:
     """With the tables that went to files."""
-    tables = {name: pq.read_table(folder / f"{name}.parquet") for name in TABLES if getattr(records, name) is not None}
+    tables = {
+        name: pq.read_table(folder / f"{name}.parquet")
+        for name in TABLES
+        if getattr(records, name) is not None
+    }
     return replace(records, **tables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -103,6 +103,24 @@ class SwitchingPolicy(Kind, tag="switching", frozen=True):
     prior_drafts: Above = 50.0
 
 
+class RoutedPolicy(Kind, tag="routed", frozen=True):
+    """The chain and the length of least expected time a token, by Eq. 7 (arXiv 2505.07680).
+
+    Attributes:
+        lengths: draft lengths to choose from; 0 is plain decoding.
+        every: steps between two choices.
+        margin: what is in use is left for what is better by this share.
+        variant: which reading of Eq. 7.
+    """
+
+    lengths: tuple[Length, ...]
+    every: Count = 16
+    margin: Annotated[float, Meta(ge=0, le=1e9)] = 0.05
+    variant: Literal["reach", "reach-wide", "funnel"] = "reach"
+    prior: Probability = 0.7
+    prior_drafts: Above = 50.0
+
+
 class TraceVerdicts(Kind, tag="trace", frozen=True):
     """Replayed from a recorded trace."""
 
@@ -136,6 +154,16 @@ class MeanVerdicts(Kind, tag="mean", frozen=True):
     survival: tuple[Probability, ...]
 
 
+class LevelVerdicts(Kind, tag="levels", frozen=True):
+    """Made up: a token of each level accepted by the next with one of the ``rates``, given all before were.
+
+    The drafter's first; levels are independent of each other.
+    """
+
+    rates: tuple[Probability, ...]
+    longest: Length
+
+
 # msgspec tells kinds of one union apart by their tag.
 PolicyKind = (
     OffPolicy
@@ -149,32 +177,41 @@ PolicyKind = (
     | ExactMarginalPolicy
     | JointPolicy
     | SwitchingPolicy
+    | RoutedPolicy
 )
-VerdictsKind = TraceVerdicts | AccLenVerdicts | RateVerdicts | IidVerdicts | MeanVerdicts
+VerdictsKind = TraceVerdicts | AccLenVerdicts | RateVerdicts | IidVerdicts | MeanVerdicts | LevelVerdicts
+Funnel = Literal["funnel-truncate", "funnel-replace"]
 
 
 class OtherPart(Part, frozen=True):
-    """A further drafter, for the policy that chooses among them.
+    """A further chain, for the policy that chooses among them.
 
     Attributes:
         drafter: its name in its cost, and in the trace.
         verdicts: on its drafts; left out for the trace that the verdicts on the first drafter come from.
         lookup: whether it is a look-up; a trace of verdicts knows that itself.
         cost: as ``cost.drafter``; left out for what prices the target.
+        intermediates, semantics: as :class:`SpeculationPart`.
     """
 
     drafter: str
     verdicts: VerdictsKind | None = None
     lookup: bool | None = None
     cost: str | None = None
+    intermediates: tuple[str, ...] = ()
+    semantics: Funnel | None = None
 
 
 class SpeculationPart(Part, frozen=True):
     """Who drafts, how much, and what is accepted.
 
     Attributes:
-        others: drafters beside ``drafter``, for a policy of kind switching.
+        others: chains beside this one, for a policy of kind switching or routed.
         drafter: its name in the cost and in the trace.
+        intermediates: models that verify between drafter and target, the drafter's neighbour first; what
+            prices the target prices them.
+        semantics: what they hand up: ``funnel-truncate`` (left out): what they agree with;
+            ``funnel-replace``: that and a token of their own, for at most one intermediate.
         lookup: whether it is a look-up; a trace of verdicts knows that itself.
         remembered: how much of the recent acceptance a step leaves, as policies see it.
     """
@@ -184,4 +221,6 @@ class SpeculationPart(Part, frozen=True):
     drafter: str | None = None
     lookup: bool | None = None
     others: tuple[OtherPart, ...] = ()
+    intermediates: tuple[str, ...] = ()
+    semantics: Funnel | None = None
     remembered: Annotated[float, Meta(ge=0, lt=1)] = 0.95

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simspec.serving.candidates import Several
 from simspec.serving.recorder import Steps
 from simspec.serving.request import NEVER
 from simspec.serving.scheduling import Scheduler
@@ -9,13 +10,9 @@ from simspec.serving.step import Done, Plan
 from simspec.serving.verdicts import Verdicts
 
 
-def apply(
-    scheduler: Scheduler, verdicts: Verdicts | None, plan: Plan, recorder: Steps, now: int
-) -> Done:
+def apply(scheduler: Scheduler, verdicts: Verdicts | None, plan: Plan, recorder: Steps, now: int) -> Done:
     """Bring about what was planned, as of the instant ``now`` at which the step ends."""
-    accepted, emitted, finished = (
-        _decode(scheduler, verdicts, plan, recorder) if plan.rows else (0, 0, [])
-    )
+    accepted, emitted, finished = _decode(scheduler, verdicts, plan, recorder) if plan.rows else (0, 0, [])
     read = 0
     for slot, tokens, _ in plan.chunks:
         read += tokens
@@ -30,8 +27,12 @@ def _decode(
     scheduler: Scheduler, verdicts: Verdicts | None, plan: Plan, recorder: Steps
 ) -> tuple[int, int, list[int]]:
     batch = scheduler.batch
-    if plan.drafted and verdicts is not None:
-        emitted = batch.advance(verdicts.accepted(batch.submitted_now))
+    # An intermediate that adds tokens of its own does so where nothing is drafted, too.
+    if verdicts is not None and (plan.drafted or (batch.replaces and plan.length)):
+        if batch.middles and isinstance(verdicts, Several):
+            emitted = batch.advance(verdicts.settled(batch.given, batch.passed))
+        else:
+            emitted = batch.advance(verdicts.accepted(batch.submitted_now))
         accepted = batch.accepted_sum
         if scheduler.drafting is not None:
             scheduler.drafting.learn(accepted)

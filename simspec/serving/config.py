@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
-from simspec.errors import BadInput
-from simspec.serving.candidates import Candidate, Several
+from simspec.errors import BadInput, unknown_name
+from simspec.serving.candidates import Candidate, Links, Several, linked
+from simspec.serving.choosing import Routed
 from simspec.serving.clock import nanoseconds
 from simspec.serving.kvcache import Memory
-from simspec.serving.policies import Policy
+from simspec.serving.policies import Goodput, Policy
 from simspec.serving.pricing import Costs
 from simspec.serving.row_policies import RowPolicy
 from simspec.serving.switching import Switching
@@ -23,17 +25,19 @@ class Speculation:
     Attributes:
         remembered: how much of the recent acceptance a step leaves, as policies see it.
         others: drafters beside the one that is named in the costs, for a policy that chooses among them.
+        intermediates: who verifies between that one and the target, see :class:`Candidate`.
     """
 
-    policy: Policy | RowPolicy | Switching
+    policy: Policy | RowPolicy | Switching | Routed
     source: Source
     remembered: float = 0.95
     others: tuple[Candidate, ...] = ()
+    intermediates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.remembered < 1:
             raise BadInput(f"remembered is {self.remembered}", allowed="0 up to, not including, 1")
-        if isinstance(self.policy, Switching) != bool(self.others):
+        if not isinstance(self.policy, Routed) and isinstance(self.policy, Switching) != bool(self.others):
             raise BadInput(
                 f"{type(self.policy).__name__} and {1 + len(self.others)} drafters",
                 allowed="several drafters with a policy that chooses among them, one with any other",
@@ -43,6 +47,12 @@ class Speculation:
                 f"{self.policy} weighs the drafter's confidences: {self.source.unconfident} has none",
                 hint="replay a recorded trace, or take a policy that does not look at them",
             )
+        weighs = isinstance(self.policy, RowPolicy) and self.policy.weighs_confidence
+        if self.intermediates and (weighs or isinstance(self.policy, Goodput)):
+            raise BadInput(
+                f"{type(self.policy).__name__} weighs what a pair's step costs",
+                allowed="with intermediates, a policy that weighs no cost, or one that chooses among chains",
+            )
 
     @property
     def drafters(self) -> int:
@@ -51,7 +61,7 @@ class Speculation:
     def open(self, slots: int, seed: int) -> Verdicts:
         """Run state of the verdicts on all drafters."""
         found = [source.open(slots, seed) for source in (self.source, *(o.source for o in self.others))]
-        return Several(found) if self.others else found[0]
+        return Several(found) if self.others or self.intermediates else found[0]
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,33 @@ class Serving:
             nanoseconds(self.patience_seconds, "patience_seconds")
         if self.speculation is not None and self.costs.drafter is None:
             raise BadInput("speculation needs a drafter to price", hint="name one in costs")
+        middles = {name for one in self.candidates for name in one.intermediates}
+        for name in middles:
+            if name not in self.costs.cost.models or name == self.costs.target:
+                known = self.costs.cost.models - {self.costs.target}
+                raise unknown_name("intermediate", name, known, where=self.costs.cost.name)
+        for name, _ in self.memory.middle_blocks:
+            if self.speculation is not None and name not in middles:
+                raise unknown_name("intermediate", name, middles, where="middle_blocks")
 
     @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All chains, that of the drafter named in the costs first; none for plain decoding."""
+        told, costs = self.speculation, self.costs
+        if told is None or costs.drafter is None:
+            return ()
+        priced_by = costs.drafter_cost or costs.cost
+        first = Candidate(costs.drafter, told.source, priced_by, costs.lookup, told.intermediates)
+        return (first, *told.others)
+
+    @cached_property
+    def chains(self) -> tuple[Links, ...]:
+        """Which models the chains use."""
+        return linked(self.candidates, self.costs.cost)
+
+    @cached_property
     def lookahead(self) -> int:
-        """Drafted tokens that a step may need room for."""
-        return 0 if self.speculation is None else self.speculation.policy.longest
+        """Tokens beyond the text that a step may need room for: the drafts, and who else adds one to them."""
+        if self.speculation is None:
+            return 0
+        return self.speculation.policy.longest + any(links.replace for links in self.chains)

@@ -83,8 +83,11 @@ class Engine:
         if verdicts is None:
             self.scheduler = Scheduler(self.serving, None, self.cost)
         else:
-            use = verdicts.use if isinstance(verdicts, Several) else None
-            self.scheduler = Scheduler(self.serving, verdicts.available, self.cost, verdicts.blocks, use)
+            several = verdicts if isinstance(verdicts, Several) else None
+            use, handed = (several.use, several.handed) if several else (None, None)
+            self.scheduler = Scheduler(
+                self.serving, verdicts.available, self.cost, verdicts.blocks, use, handed
+            )
         self.up = True
         self.step_began: int | None = None
         self._wake: Signal | None = None
@@ -171,7 +174,7 @@ class Engine:
         output = ticket.produced + 1 if self.reads_only else request.output_tokens
         if full or not scheduler.fits_alone(request.prompt_tokens, output):
             return False
-        if ticket.carried and len(ticket.lags) != len(scheduler.batch.lags):
+        if ticket.carried and (scheduler.batch.several or len(ticket.lags) != len(scheduler.batch.lags)):
             # The drafters here have read nothing of it.
             ticket.lags = (request.prompt_tokens + ticket.produced,) * len(scheduler.batch.lags)
         scheduler.queue.append(ticket)

@@ -28,6 +28,8 @@ class Memory:
         target_blocks: blocks for the target's cache; None for no limit.
         drafter_blocks: blocks for the drafter's own cache, charged apart; None for no limit. Engines that
             give both models one table of blocks have fewer target blocks and no limit here.
+        middle_blocks: (name, blocks) for the own cache of an intermediate; those that are not named have no
+            limit. A row holds its text in every cache, whichever chain is in use.
         lookahead: ``reserved``: every row holds room for the longest draft and the token after it, and
             keeps it (as vLLM does); ``used``: for the tokens that it drafts in this step, and what was
             rejected is given back.
@@ -43,12 +45,18 @@ class Memory:
     lookahead: Literal["reserved", "used"] = "reserved"
     preemption: Literal["recompute", "swap"] = "recompute"
     block_swap_seconds: float = 0.0
+    middle_blocks: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("block_tokens", "target_blocks", "drafter_blocks"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise BadInput(f"{name} is {value}", allowed="at least 1")
+        for name, value in self.middle_blocks:
+            if value < 1:
+                raise BadInput(f"middle_blocks of {name!r} is {value}", allowed="at least 1")
+        if len(dict(self.middle_blocks)) < len(self.middle_blocks):
+            raise BadInput(f"middle_blocks {self.middle_blocks}", allowed="each intermediate once")
         if self.lookahead not in ("reserved", "used"):
             raise BadInput(f"lookahead is {self.lookahead!r}", allowed="reserved, used")
         if self.preemption not in ("recompute", "swap"):

@@ -8,7 +8,7 @@ shape and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,16 +61,10 @@ class Costs:
             nanoseconds(getattr(self, name) or 0.0, name)
 
 
-# The same of forwards of rows that are alike, 1 to so many tokens wide: asked with rows, the greatest width,
-# context, and context tokens.
-PriceWidths = Callable[[int, int, int, int], list[int]]
-
-
 class Drafter(NamedTuple):
     """What a drafter's forwards cost, and whether it is a look-up."""
 
     price_ns: Price
-    widths_ns: PriceWidths
     lookup: bool
 
 
@@ -79,7 +73,7 @@ class Pricer:
 
     Attributes:
         padded: whether anybody looks at the widest or the longest row. Of packed rows only sums matter.
-        target_many_ns: as ``target_ns``, for a shape of arrays; ``target_widths_ns``: for several widths.
+        target_many_ns: as ``target_ns``, for a shape of arrays.
     """
 
     def __init__(self, costs: Costs, others: Sequence[Candidate] = ()):
@@ -88,17 +82,21 @@ class Pricer:
         self.overhead_ns = nanoseconds(costs.cost.step_overhead_seconds if own is None else own)
         self.idle_ns = nanoseconds(costs.idle_seconds)
         graphs = costs.graphs
-        self.target_ns, self.target_widths_ns = _prices(costs.cost, costs.target, graphs)
+        self.target_ns = _price(costs.cost, costs.target, graphs)
         many = _price_many(costs.cost, costs.target)
         self.target_many_ns: PriceMany = many if graphs is None else graphs.priced_many(many)
         named = [(c.drafter, c.cost, c.lookup) for c in others]
         if costs.drafter is not None:
             named.insert(0, (costs.drafter, costs.drafter_cost or costs.cost, costs.lookup))
         self.drafters = [
-            Drafter(*_prices(cost, name, None if lookup else graphs), lookup) for name, cost, lookup in named
+            Drafter(_price(cost, name, None if lookup else graphs), lookup) for name, cost, lookup in named
         ]
         packed = all(isinstance(cost, AffineCost) for cost in (costs.cost, *(cost for _, cost, _ in named)))
         self.padded = not packed or (graphs is not None and bool(graphs.rows))
+
+    def middle(self, model: str) -> Price:
+        """Prices forwards of an intermediate, as the target's."""
+        return _price(self.costs.cost, model, self.costs.graphs)
 
     def decoding_ns(self, rows: int, context: Ints, context_tokens: Ints) -> Ints:
         """Target forwards one token wide: ``context`` and ``context_tokens`` have shape (m,)."""
@@ -106,22 +104,12 @@ class Pricer:
         return self.target_many_ns(StepShape(same, np.ones_like(same), same, context, context_tokens))
 
 
-def _prices(cost: CostModel, model: str, graphs: Graphs | None) -> tuple[Price, PriceWidths]:
-    price, widths = _price(cost, model)
-    if graphs is not None:
-        price = graphs.priced(price)
-        widths = _one_by_one(price)
-    return price, widths
+def _price(cost: CostModel, model: str, graphs: Graphs | None) -> Price:
+    price = _alone(cost, model)
+    return price if graphs is None else graphs.priced(price)
 
 
-def _one_by_one(price: Price) -> PriceWidths:
-    def widths(rows: int, widest: int, context: int, context_tokens: int) -> list[int]:
-        return [price(rows, n, rows * n, context, context_tokens) for n in range(1, widest + 1)]
-
-    return widths
-
-
-def _price(cost: CostModel, model: str) -> tuple[Price, PriceWidths]:
+def _alone(cost: CostModel, model: str) -> Price:
     if isinstance(cost, AffineCost):
         ratio = 1.0 if model == cost.target else cost.ratios[model]
         base, token, cached = cost.base_seconds, cost.token_seconds, cost.context_token_seconds
@@ -130,11 +118,7 @@ def _price(cost: CostModel, model: str) -> tuple[Price, PriceWidths]:
             # Half a nanosecond up: a price is never negative.
             return int(ratio * (base + token * tokens + cached * context_tokens) * 1e9 + 0.5)
 
-        def widths(rows: int, widest: int, context: int, context_tokens: int) -> list[int]:
-            read = cached * context_tokens
-            return [int(ratio * (base + token * (rows * n) + read) * 1e9 + 0.5) for n in range(1, widest + 1)]
-
-        return affine, widths
+        return affine
     many = _price_many(cost, model)
     known: dict[tuple[int, ...], int] = {}
 
@@ -146,7 +130,7 @@ def _price(cost: CostModel, model: str) -> tuple[Price, PriceWidths]:
             found = known[shape] = int(many(StepShape(*(np.array([n]) for n in shape)))[0])
         return found
 
-    return remembered, _one_by_one(remembered)
+    return remembered
 
 
 def _price_many(cost: CostModel, model: str) -> PriceMany:

@@ -49,6 +49,8 @@ class RowPolicy(Protocol):
     Attributes:
         rows_only: never; see :class:`simspec.serving.policies.Policy`.
         weighs_confidence: whether it looks at confidences: it then needs a source that has them.
+        by_block: whether a row's lengths depend on its block alone: they are then worked out once for all
+            blocks of a record.
     """
 
     rows_only: ClassVar[bool]
@@ -59,6 +61,9 @@ class RowPolicy(Protocol):
 
     @property
     def weighs_confidence(self) -> bool: ...
+
+    @property
+    def by_block(self) -> bool: ...
 
     def begin(self, slots: int) -> Floats:
         """State of slots whose request has just been given its place, (slots,)."""
@@ -90,13 +95,17 @@ class ByRule:
     def weighs_confidence(self) -> bool:
         return not isinstance(self.rule, Static | G4)
 
+    @property
+    def by_block(self) -> bool:
+        return isinstance(self.rule, LibraSpec)
+
     def begin(self, slots: int) -> Floats:
         return self.rule.begin(slots)
 
     def lengths(self, view: RowView, state: Floats) -> Decision:
         slots, depth = view.confidence.shape
         priced = np.ones((slots, depth + 1))
-        if not isinstance(self.rule, Static | G4 | LibraSpec):
+        if self.weighs_confidence and not self.by_block:
             priced[:] = view.seconds(depth)
         limit = np.minimum(view.length, depth)
         return self.rule.decide(rules.View(view.confidence, limit, priced), state)
@@ -120,6 +129,7 @@ class Joint:
     full_scan: bool = False
     rows_only: ClassVar[bool] = False
     weighs_confidence: ClassVar[bool] = True
+    by_block: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.longest < 1:

@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simspec.serving.batch import Batch
+from simspec.serving.candidates import Links
+from simspec.serving.chain_verdicts import Handed
 from simspec.serving.config import Serving
 from simspec.serving.drafting import Drafting
 from simspec.serving.kvcache import Pool
 from simspec.serving.request import NEVER, Ticket
 from simspec.serving.step import Chunk, Plan
 from simspec.serving.stepcost import StepCost
-from simspec.serving.verdicts import Blocks
+from simspec.serving.verdicts import Seen
 
 Ints = NDArray[np.int64]
 
@@ -25,7 +27,8 @@ class Scheduler:
 
     Attributes:
         queue: who waits, the next to be admitted first.
-        batch, pools: rows and blocks; the target's pool first, then the drafters' if they are charged.
+        batch, pools: rows and blocks; the target's pool first, then the drafters' if they are charged, then
+            those of intermediates that are.
         drafting: None for plain decoding.
     """
 
@@ -34,21 +37,23 @@ class Scheduler:
         serving: Serving,
         available: Callable[[], Ints] | None,
         cost: StepCost,
-        blocks: Callable[[], Blocks] | None = None,
+        blocks: Callable[[], Seen] | None = None,
         use: Callable[[int], None] | None = None,
+        handed: Callable[[Ints, Ints], Handed] | None = None,
     ):
         """What drafts there could be is asked of the last arguments, see :class:`Drafting`."""
         self.serving, self.cost = serving, cost
         memory, speculation = serving.memory, serving.speculation
-        self.batch = Batch(
-            serving.slots, serving.lookahead, 1 if speculation is None else speculation.drafters
-        )
+        self.batch = Batch(serving.slots, serving.lookahead, serving.chains or (Links(0),))
         self.drafting: Drafting | None = None
         if speculation is not None and available is not None:
-            self.drafting = Drafting(speculation, self.batch, cost, available, blocks, use)
+            self.drafting = Drafting(speculation, self.batch, cost, available, blocks, use, handed)
         self.pools = [Pool(serving.slots, memory.target_blocks, memory.block_tokens)]
-        if speculation is not None and memory.drafter_blocks is not None:
+        self.charges_drafter = speculation is not None and memory.drafter_blocks is not None
+        if self.charges_drafter:
             self.pools.append(Pool(serving.slots, memory.drafter_blocks, memory.block_tokens))
+        if speculation is not None:
+            self.pools += [Pool(serving.slots, n, memory.block_tokens) for _, n in memory.middle_blocks]
         self.queue: deque[Ticket] = deque()
         self._counted = False
         self._moved = 0
@@ -136,7 +141,7 @@ class Scheduler:
         chunks = self._chunks(serving.token_budget - rows - submitted) if batch.prefilling else []
         if not rows and not chunks:
             raise ValueError(f"{len(self.queue)} requests wait and there is nothing to do: blocks were lost")
-        blocks = (self.pools[0].used, self.pools[1].used if len(self.pools) > 1 else 0)
+        blocks = (self.pools[0].used, self.pools[1].used if self.charges_drafter else 0)
         moved, self._moved = self._moved, 0
         return Plan(
             rows,
@@ -156,7 +161,10 @@ class Scheduler:
         if self._counted:
             self._counted = False
             return any(pool.short > pool.free for pool in self.pools)
-        tokens = self.batch.reach if self._reserved else self.batch.context + self.batch.drafted_now
+        batch, tokens = self.batch, self.batch.reach
+        if not self._reserved:
+            more = batch.drafted_now
+            tokens = batch.context + (np.maximum(more, batch.submitted_now) if batch.replaces else more)
         lacks = False
         for pool in self.pools:
             lacks |= pool.missing(tokens) > pool.free

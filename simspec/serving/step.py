@@ -20,14 +20,14 @@ class Plan(NamedTuple):
         rows: requests that decode.
         length: draft length that the policy asked for; of those of rows, the greatest.
         drafted: tokens that they draft in all; each row's own are in the batch.
-        submitted: of these, tokens that the target is given.
+        submitted: of these, tokens that the target is given; what intermediates hand up, where there are any.
         chunks: prompts to read.
         preempted: requests that lost their place when this was planned.
         queued: requests that wait.
         context_tokens: tokens of text over the rows that decode.
         blocks: KV blocks in use, of the target and of the drafter.
         moved: KV blocks to move to the host or back.
-        drafter: who drafts, of several.
+        drafter: who drafts, of several; the number of the chain, where there are chains.
     """
 
     rows: int
@@ -47,6 +47,7 @@ class Price(NamedTuple):
     """Nanoseconds of a step's parts, as in the table of steps."""
 
     draft_ns: int
+    middle_ns: int
     verify_ns: int
     prefill_ns: int
     swap_ns: int
@@ -55,7 +56,7 @@ class Price(NamedTuple):
 
     @property
     def total_ns(self) -> int:
-        return self[0] + self[1] + self[2] + self[3] + self[4] + self[5]
+        return self[0] + self[1] + self[2] + self[3] + self[4] + self[5] + self[6]
 
 
 # The same without their unit; a step's parts sum to its duration.

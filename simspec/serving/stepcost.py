@@ -7,16 +7,21 @@ speculation on, a drafter that is not a look-up reads every prompt when the targ
 
 Where several drafters are there to choose among, none reads prompts beside the target. The one that drafts
 first catches up: rows of which it has missed more than a full acceptance leaves are read by a forward of
-their own, all but the last token, at the context that it had read.
+their own, all but the last token, at the context that it had read. Intermediates are in
+:mod:`simspec.serving.chaincost`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simspec.cost.shape import StepShape
 from simspec.serving.batch import Batch
+from simspec.serving.chaincost import KEEPS_UP, ChainCost, catch_up
+from simspec.serving.choosing import ChainView
 from simspec.serving.clock import nanoseconds
 from simspec.serving.config import Serving
 from simspec.serving.devices import Devices
@@ -25,9 +30,6 @@ from simspec.serving.step import Chunk, Plan, Price
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-# A full acceptance leaves a drafter two tokens to read: its last draft, and the target's token after it.
-KEEPS_UP = 2
 
 
 class StepCost:
@@ -39,6 +41,7 @@ class StepCost:
         self.speculating = speculation is not None
         self.devices = devices
         self.pricer = Pricer(serving.costs, () if speculation is None else speculation.others)
+        self.chains = ChainCost(serving, self.pricer)
         self.swap_ns = nanoseconds(serving.memory.block_swap_seconds)
         # Whether a look-up has to be made before anybody knows how much is drafted.
         self._always = speculation is not None and getattr(speculation.policy, "weighs_confidence", False)
@@ -51,7 +54,7 @@ class StepCost:
         by the noise of a measured table; all of it is then ``verify_ns``.)
         """
         pricer, rows = self.pricer, plan.rows
-        draft = verify = prefill = reading = wait = 0
+        draft = middle = verify = prefill = reading = wait = 0
         overhead = pricer.overhead_ns
         width = tokens = longest = 0
         if rows:
@@ -59,6 +62,8 @@ class StepCost:
             if self.speculating:
                 draft = self._drafting(plan, batch, longest)
                 overhead += 0 if plan.drafted else pricer.idle_ns
+                if batch.middles and plan.length:
+                    middle = self.chains.verifying(plan.drafter, batch)
             if pricer.padded and plan.submitted:
                 width += int(np.maximum.reduce(batch.submitted_now))
             verify = pricer.target_ns(rows, width, tokens, longest, plan.context_tokens)
@@ -68,13 +73,16 @@ class StepCost:
             whole = pricer.target_ns(*together, plan.context_tokens + read)
             verify = min(verify, whole)
             prefill = whole - verify
-            if self.speculating and not batch.several and not pricer.drafters[0].lookup:
-                reading = pricer.drafters[0].price_ns(more, most, new, far, read)
+            if self.speculating and not batch.several:
+                if not pricer.drafters[0].lookup:
+                    reading = pricer.drafters[0].price_ns(more, most, new, far, read)
+                if batch.middles:
+                    middle += self.chains.reading(more, most, new, far, read)
         if self.devices is None:
             draft += reading
         else:
-            draft, wait = self.devices.serve(now, draft, reading, verify + prefill)
-        return Price(draft, verify, prefill, plan.moved * self.swap_ns, wait, overhead)
+            draft, wait = self.devices.serve(now, draft, reading, middle + verify + prefill)
+        return Price(draft, middle, verify, prefill, plan.moved * self.swap_ns, wait, overhead)
 
     def longest(self, batch: Batch) -> int:
         """Context of the longest row, where a cost looks at that."""
@@ -84,15 +92,16 @@ class StepCost:
 
     def seconds(self, batch: Batch, longest: int, drafter: int = 0) -> list[float]:
         """A step of the batch at draft lengths 0..longest."""
-        pricer, (price_ns, widths_ns, lookup) = self.pricer, self.pricer.drafters[drafter]
-        rows, context, tokens = batch.rows, self.longest(batch), batch.context_tokens
-        if lookup:
-            drafting = widths_ns(rows, longest, context, tokens)
-        else:
-            forward = price_ns(rows, 1, rows, context, tokens) if longest else 0
-            drafting = [n * forward for n in range(1, longest + 1)]
-        verifying, spent = pricer.target_widths_ns(rows, longest + 1, context, tokens), pricer.overhead_ns
-        return [(spent + d + v) * 1e-9 for d, v in zip((pricer.idle_ns, *drafting), verifying, strict=True)]
+        pricer, rows, tokens = self.pricer, batch.rows, batch.context_tokens
+        context, target, spent = self.longest(batch), pricer.target_ns, pricer.overhead_ns
+        price_ns, lookup = pricer.drafters[drafter]
+        forward = 0 if lookup or not longest else price_ns(rows, 1, rows, context, tokens)
+        found = [(spent + pricer.idle_ns + target(rows, 1, rows, context, tokens)) * 1e-9]
+        for n in range(1, longest + 1):
+            drafting = price_ns(rows, n, rows * n, context, tokens) if lookup else n * forward
+            verifying = target(rows, n + 1, rows * (n + 1), context, tokens)
+            found.append((spent + drafting + verifying) * 1e-9)
+        return found
 
     def verifying_seconds(self, batch: Batch, drafted: int, widest: Ints, total: Ints) -> Floats:
         """A step in which every row drafts ``drafted``, by how many drafts are submitted, (m,).
@@ -102,7 +111,7 @@ class StepCost:
             total: by all rows, (m,).
         """
         rows, tokens, context = batch.rows, batch.context_tokens, self.longest(batch)
-        price_ns, _, lookup = self.pricer.drafters[0]
+        price_ns, lookup = self.pricer.drafters[0]
         width = drafted if lookup else 1
         drafting = price_ns(rows, width, rows * width, context, tokens) * (1 if lookup else drafted)
         shape = StepShape(np.asarray(rows), widest + 1, total + rows, np.asarray(context), np.asarray(tokens))
@@ -111,14 +120,18 @@ class StepCost:
 
     def catch_up_ns(self, lag: Ints, batch: Batch, drafter: int) -> int:
         """What a drafter takes to read what it has missed of rows, ``lag`` tokens each, all but the last."""
-        price_ns, _, lookup = self.pricer.drafters[drafter]
-        behind = np.flatnonzero(lag > KEEPS_UP)
-        if lookup or not len(behind):
-            return 0
-        missed = lag[behind] - 1
-        read = batch.context[behind] - lag[behind]
-        shape = (len(behind), missed.max(), missed.sum(), read.max(), read.sum())
-        return price_ns(*map(int, shape))
+        price_ns, lookup = self.pricer.drafters[drafter]
+        return 0 if lookup else catch_up(price_ns, lag, batch)
+
+    def chain_catch_up_ns(self, chain: int, batch: Batch) -> int:
+        """What the models of a chain take to read what they have missed."""
+        row = self.chains.links[chain].drafter
+        return self.catch_up_ns(batch.lags[row], batch, chain) + self.chains.catch_up_ns(chain, batch)
+
+    def view(self, chain: int, batch: Batch, counts: Sequence[tuple[float, float]]) -> ChainView:
+        """A chain, of whose levels so much is known, for policies that choose among them."""
+        (plain,) = self.seconds(batch, 0, chain)
+        return self.chains.view(chain, batch, self.longest(batch), plain, counts)
 
     # -- as it is -----------------------------------------------------------------------------------------
 
@@ -141,24 +154,20 @@ class StepCost:
 
     def _forwards(self, drafter: Drafter, batch: Batch, lag: Ints) -> int:
         """The drafter's forwards, one for each place in the block."""
-        padded, drafted, price_ns = self.pricer.padded, batch.drafted_now, drafter.price_ns
-        # Of the rows whose last forward is the j-th: how many, and their context, in all and at most. Sums of
-        # whole numbers are exact in float64.
-        last, told = np.bincount(drafted).tolist(), np.bincount(drafted, batch.context).tolist()
-        most = [0] * len(last)
-        if padded:
-            far = np.zeros(len(last), np.int64)
-            np.maximum.at(far, drafted, batch.context)
-            most = far.tolist()
+        drafted, price_ns = batch.drafted_now, drafter.price_ns
+        # Sums over the rows whose last forward is the j-th, of whole numbers: exact in float64.
+        last, context = np.bincount(drafted).tolist(), np.bincount(drafted, batch.context).tolist()
+        unread, width, far = np.bincount(drafted, lag).tolist(), 1, [0] * len(last)
+        if self.pricer.padded:
+            width, most = int(np.maximum.reduce(lag * (drafted > 0))), np.zeros(len(last), np.int64)
+            np.maximum.at(most, drafted, batch.context)
+            far = most.tolist()
         spent = rows = context_tokens = longest = 0
         for j in range(len(last) - 1, 0, -1):
-            rows, context_tokens = rows + last[j], context_tokens + int(told[j])
-            longest = max(longest, most[j])
-            if j > 1:
-                spent += price_ns(rows, 1, rows, longest, context_tokens)
-        unread = lag * (drafted > 0)
-        width = int(np.maximum.reduce(unread)) if padded else 1
-        return spent + price_ns(rows, width, int(np.add.reduce(unread)), longest, context_tokens)
+            rows, context_tokens, longest = rows + last[j], context_tokens + context[j], max(longest, far[j])
+            wide, new = (1, rows) if j > 1 else (width, int(sum(unread[1:])))
+            spent += price_ns(rows, wide, new, longest, int(context_tokens))
+        return spent
 
 
 def _sums(chunks: list[Chunk]) -> tuple[int, int, int, int, int]:

@@ -39,9 +39,7 @@ class Stride:
     verify_ns: Ints
     overhead_ns: int
 
-    def apply(
-        self, scheduler: Scheduler, verdicts: Verdicts | None, recorder: Steps
-    ) -> None:
+    def apply(self, scheduler: Scheduler, verdicts: Verdicts | None, recorder: Steps) -> None:
         """Move rows, memory, texts and tables to the end of the last step."""
         batch, count, rows = scheduler.batch, len(self.ends), self.plan.rows
         past = np.arange(count)
@@ -62,7 +60,7 @@ class Stride:
             emitted_tokens=rows,
             context_tokens=batch.context_tokens + rows * past,
             target_blocks=blocks[0],
-            drafter_blocks=blocks[1] if len(blocks) > 1 else 0,
+            drafter_blocks=blocks[1] if scheduler.charges_drafter else 0,
             finished_requests=finished,
         )
         if verdicts is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from simspec.errors import BadInput
+from simspec.serving.choosing import ChainView, seconds_a_token, smoothed
 
 
 class DrafterView(NamedTuple):
@@ -16,14 +17,16 @@ class DrafterView(NamedTuple):
     Attributes:
         accepted, tried: as in :class:`simspec.serving.policies.View`, of steps that this drafter drafted in.
             Every step of the engine makes them count less.
-        seconds: what a step of the rows costs at its draft lengths 0..longest.
+        seconds: what a step of the rows costs at its draft lengths 0..longest; with intermediates, at 0.
         catch_up_seconds: what it costs to read what it has missed, before it can draft.
+        chain: where there are intermediates, which read what they have missed, too.
     """
 
     accepted: float
     tried: float
     seconds: Sequence[float]
     catch_up_seconds: float
+    chain: ChainView | None = None
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,9 @@ class Switching:
 
     The time in which a drafter catches up is spread over ``horizon`` steps. What is not used is forgotten:
     the recent acceptance of a drafter that is idle, or of all where nothing is drafted, goes back to
-    ``prior``, so it is tried again in the end. State is the drafter in use.
+    ``prior``, so it is tried again in the end. State is the drafter in use. A drafter may have intermediates
+    above it; of such a chain each level's acceptance counts, and it is followed up the funnel
+    (:func:`simspec.theory.chains.funnel`).
     """
 
     longest: int
@@ -65,6 +70,8 @@ class Switching:
 
     def _best(self, drafter: DrafterView) -> tuple[float, int]:
         """Most expected tokens a second, and the least length that has them."""
+        if drafter.chain is not None:
+            return self._best_of_chain(drafter.chain, drafter.catch_up_seconds / self.horizon)
         alpha = (drafter.accepted + self.prior * self.prior_drafts) / (drafter.tried + self.prior_drafts)
         late = drafter.catch_up_seconds / self.horizon
         tokens, reached = 0.0, 1.0
@@ -77,3 +84,9 @@ class Switching:
             if rate > best:
                 best, length = rate, n
         return best, length
+
+    def _best_of_chain(self, chain: ChainView, late: float) -> tuple[float, int]:
+        rates = smoothed(chain.counts, self.prior, self.prior_drafts)
+        spent = [seconds_a_token(chain, rates, n, "funnel", late) for n in range(self.longest + 1)]
+        length = min(range(len(spent)), key=lambda n: spent[n])
+        return (1 / spent[length] if spent[length] else math.inf), length

@@ -36,6 +36,21 @@ class Blocks(NamedTuple):
     length: Ints
 
 
+class Seen(NamedTuple):
+    """The blocks that C slots would draft now.
+
+    Attributes:
+        confidence, length: as in :class:`Blocks`.
+        record: where these are some of many blocks that stay as they are: all of them.
+        place: which of those these are, until texts move on, (C,).
+    """
+
+    confidence: NDArray[np.float32]
+    length: Ints
+    record: Blocks | None = None
+    place: Ints | None = None
+
+
 # Requests whose places are drawn from one stream: making a stream for each would cost more than the draw.
 PLACES_A_STREAM = 256
 
@@ -51,8 +66,8 @@ class Verdicts(Protocol):
     def available(self) -> Ints:
         """Tokens that the drafter could draft at most now, in every slot."""
 
-    def blocks(self) -> Blocks:
-        """What the drafter would draft now, C rows; only sources with confidences can say."""
+    def blocks(self) -> Seen:
+        """What the drafter would draft now; only sources with confidences can say."""
 
     def accepted(self, drafted: Ints) -> Ints:
         """Of so many drafted tokens, how many the target accepts. Asked once a step."""
@@ -186,7 +201,7 @@ class _Texts:
         found: Ints = self.left.take(self.place)
         return found
 
-    def blocks(self) -> Blocks:
+    def blocks(self) -> Seen:
         if self.seen is None:
             told, total = self.source.blocks, len(self.left)
             if told is None:
@@ -194,7 +209,8 @@ class _Texts:
             depth = told.confidence.shape[1]
             self.seen = Blocks(np.zeros((total, depth), np.float32), np.zeros(total, np.int64))
             self.seen.confidence[self.padded], self.seen.length[self.padded] = told
-        return Blocks(self.seen.confidence.take(self.place, axis=0), self.seen.length.take(self.place))
+        (confidence, length), place = self.seen, self.place
+        return Seen(confidence.take(place, axis=0), length.take(place), self.seen, place)
 
     def accepted(self, drafted: Ints) -> Ints:
         return np.minimum(self.matched.take(self.place), drafted)
@@ -241,12 +257,15 @@ class _Drawn:
         self.run, self.place = np.zeros(0, np.int64), np.zeros(slots, np.int64)
 
     def seat(self, slot: int, request_id: int, produced: int, output_tokens: int) -> None:
-        if output_tokens >= self.width:
-            self._widen(max(2 * self.width, output_tokens + 1))
-        drawn = self.luck.draws(request_id, output_tokens)
+        self.put(slot, produced, self.luck.draws(request_id, output_tokens))
+
+    def put(self, slot: int, produced: int, drawn: NDArray[np.float64]) -> None:
+        """Seat a request whose luck has been drawn, a number for each of its output tokens."""
+        if len(drawn) >= self.width:
+            self._widen(max(2 * self.width, len(drawn) + 1))
         begin = slot * self.width
         # Counts the survivals that exceed the draw.
-        self.run[begin : begin + output_tokens] = np.searchsorted(self.falling, -drawn, side="left")
+        self.run[begin : begin + len(drawn)] = np.searchsorted(self.falling, -drawn, side="left")
         self.place[slot] = begin + produced
 
     def _widen(self, width: int) -> None:
@@ -262,7 +281,7 @@ class _Drawn:
     def available(self) -> Ints:
         return self.longest
 
-    def blocks(self) -> Blocks:
+    def blocks(self) -> Seen:
         raise ValueError(NO_BLOCKS)
 
     def accepted(self, drafted: Ints) -> Ints:
@@ -306,7 +325,7 @@ class _Credit:
     def available(self) -> Ints:
         return self.longest
 
-    def blocks(self) -> Blocks:
+    def blocks(self) -> Seen:
         raise ValueError(NO_BLOCKS)
 
     def accepted(self, drafted: Ints) -> Ints:

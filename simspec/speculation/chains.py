@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Literal
 
 Semantics = Literal["funnel-truncate", "funnel-replace", "nested", "early-emit", "none"]
@@ -72,21 +73,20 @@ class Chain:
 
 
 def all_chains(models: list[str], target: str, lookups: set[str], deepest: int = 3) -> list[Chain]:
-    """Plain decoding, every pair and, up to ``deepest`` levels, every ordered triple.
+    """Plain decoding, every pair and, up to ``deepest`` levels, every order of more models.
 
     A look-up can only draft. Chains with an intermediate come once for each semantics
-    that can be replayed.
+    that can be replayed, which with several of them is the first alone.
     """
     drafters = [m for m in models if m != target]
     chains = [Chain((target,))]
     if deepest >= 2:
         chains += [Chain((d, target)) for d in drafters]
-    if deepest >= 3:
+    for levels in range(3, deepest + 1):
         chains += [
-            Chain((first, middle, target), semantics)
-            for semantics in SEMANTICS
-            for first in drafters
-            for middle in drafters
-            if middle != first and middle not in lookups
+            Chain((*below, target), semantics)
+            for semantics in (SEMANTICS if levels == 3 else SEMANTICS[:1])
+            for below in permutations(drafters, levels - 1)
+            if not lookups & set(below[1:])
         ]
     return chains

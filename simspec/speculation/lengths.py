@@ -17,9 +17,6 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# A plain number would be made into an array at every use.
-_ONE = np.array(1.0)
-
 
 @dataclass(frozen=True)
 class View:
@@ -134,46 +131,33 @@ class LibraSpec(_Stateless):
     sampling_safe: ClassVar[bool] = False
 
     def decide(self, view: View, state: Floats) -> Decision:
-        block, q = self.block, view.confidence
-        submitted = np.full(len(q), block, dtype=np.int64)
-        if block >= self.longest:
-            return Decision(submitted, submitted)
-        # Most requests stop here; for the others, what every later d leads to is worked out at once.
-        (submitted,) = self._least(q, block, block)
-        reached = np.maximum(submitted, block)
-        going = np.flatnonzero((submitted > block) & (submitted < self.longest))
-        if len(going):
-            least = self._least(q[going], block + 1, self.longest - 1)
-            column = np.arange(len(going))
-            while len(going):
-                d = submitted[going]
-                e = least[d - block - 1, column]
-                submitted[going] = e
-                reached[going] = np.maximum(d, e)
-                further = (e > d) & (e < self.longest)
-                going, column = going[further], column[further]
-        return Decision(-(-reached // block) * block, submitted)
+        q = view.confidence
+        rows = len(q)
+        d = np.full(rows, self.block, dtype=np.int64)
+        drafted = d.copy()
+        going = d < self.longest
+        while going.any():
+            e = self._least(q[going], d[going])
+            before = d[going]
+            d[going] = e
+            short = np.maximum(e - drafted[going], 0)
+            drafted[going] += -(-short // self.block) * self.block
+            further = e > before
+            going[going] = further & (e < self.longest)
+        return Decision(drafted, d)
 
-    def _least(self, q: Floats, first: int, last: int) -> Ints:
-        """min over i of floor(alpha * gain of positions i..d + i), for d = first..last, (last - first + 1, Q).
-
-        Each gain from the far end backwards: that of i..d is q_i * (1 + that of i + 1..d).
-        """
-        i, d = np.arange(1, last + 1)[:, None], np.arange(first, last + 1)
-        inside = (i <= d)[:, :, None]
-        # A token past the end of the record's blocks is as good as certain to be refused.
-        depth = min(last, q.shape[1])
-        sure = np.where(inside[:depth], q.T[:depth, None], 0.0)
-        gain = np.zeros((last + 1, len(d), len(q)))
-        after, value = gain[depth], gain[:last]
-        for here, found in zip(sure[::-1], gain[:depth][::-1], strict=True):
-            np.add(after, _ONE, out=found)
-            after = np.multiply(found, here, out=found)
-        value *= self.alpha
-        value += np.where(inside, i[:, :, None], np.inf)
-        # Rounding down keeps the order, so it may wait for the least.
-        least: Ints = np.floor(np.minimum.reduce(value, axis=0)).astype(np.int64)
-        return least
+    def _least(self, q: Floats, d: Ints) -> Ints:
+        """min over i of floor(alpha * gain of positions i..d + i), from the far end backwards."""
+        depth = q.shape[1]
+        gain = np.zeros(len(d))
+        least = np.full(len(d), np.inf)
+        for i in range(int(d.max()), 0, -1):
+            inside = i <= d
+            # A token past the end of the record's blocks is as good as certain to be refused.
+            here = q[:, i - 1] if i <= depth else 0.0
+            gain = np.where(inside, here * (1.0 + gain), 0.0)
+            least = np.where(inside, np.minimum(least, np.floor(self.alpha * gain + i)), least)
+        return least.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -188,21 +172,21 @@ class ExactMarginal(_Stateless):
     longest: int = 24
 
     def decide(self, view: View, state: Floats) -> Decision:
-        theta = expected_tokens(view.confidence)
-        theta /= view.seconds
-        places = theta.shape[1] - 1
+        theta = expected_tokens(view.confidence).T  # places first, as they lie in memory
+        theta /= view.seconds.T
+        places = len(theta) - 1
         reach = np.minimum(view.limit, min(self.longest, places))
-        stops = np.arange(places + 1) >= reach[:, None]
-        stops[:, :places] |= theta[:, 1:] <= theta[:, :-1]
-        submitted = stops.argmax(axis=1)
+        stops = np.arange(places + 1)[:, None] >= reach
+        stops[:places] |= theta[1:] <= theta[:-1]
+        submitted = stops.argmax(axis=0)
         return Decision(np.minimum(submitted + 1, reach), submitted)
 
 
 def expected_tokens(confidence: Floats) -> Floats:
     """Expected emitted tokens at each length 0..D, bonus included; (Q, D) to (Q, D + 1)."""
-    tokens = np.ones((len(confidence), confidence.shape[1] + 1))
-    tokens[:, 1:] += np.cumsum(np.cumprod(confidence, axis=1), axis=1)
-    return tokens
+    tokens = np.ones((confidence.shape[1] + 1, len(confidence)))
+    tokens[1:] += confidence.T.cumprod(axis=0).cumsum(axis=0)
+    return tokens.T
 
 
 @dataclass(frozen=True)

@@ -255,8 +255,8 @@ class Synthetic(MadeUpModels):
 
     def trace(self) -> Trace:
         """The trace indexed without going through files."""
+        from simspec.traces.checked import Tables
         from simspec.traces.index import index_tables
-        from simspec.traces.invariants import Tables
 
         return index_tables(Tables(Path("toy"), self.manifest, self.tables))
 

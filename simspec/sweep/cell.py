@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 import simspec
 from simspec.scenario.itl import column
-from simspec.scenario.period import warm_until
+from simspec.scenario.period import period
 from simspec.scenario.run import run
 from simspec.serving.step import PARTS
 from simspec.sweep.grid import Cell
@@ -57,10 +57,11 @@ def carry_out(cell: Cell, until_seconds: float | None) -> Figures:
         for key in path:
             value = None if value is None else value[key]
         found[figure] = None if value is None else float(value)
-    since = warm_until(cell.built.scenario.warm_up, requests)
-    rows = column(steps, "decoding_requests")[column(steps, "started_at_ns") >= since]
+    scenario, engines = cell.built.scenario, len(cell.built.cluster.engines)
+    when = period(scenario.warm_up, scenario.cool_down, steps, requests, engines)
+    rows = column(steps, "decoding_requests")[when.steps(steps)]
     found["rows_per_step"] = float(rows[rows > 0].mean()) if rows.any() else None
-    return found | passes(steps, requests, since)
+    return found | passes(steps, requests, when)
 
 
 def key_of(cell: Cell, until_seconds: float | None, code: str) -> str:

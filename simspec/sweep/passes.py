@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from simspec.scenario.itl import column, ends_of
+from simspec.scenario.period import Period
 from simspec.serving.step import PARTS
 
 # Of the engine alone: while a request decodes, the engine is not idle.
@@ -31,16 +32,16 @@ VIEWS = ("engine", "requests")
 NS = 1_000_000_000
 
 
-def passes(steps: pa.Table, requests: pa.Table, since_ns: int) -> dict[str, float | None]:
-    """``<view>.tokens`` a pass, and ``<view>.<part>`` seconds a pass, of the steps from ``since_ns`` on.
+def passes(steps: pa.Table, requests: pa.Table, when: Period) -> dict[str, float | None]:
+    """``<view>.tokens`` a pass, and ``<view>.<part>`` seconds a pass, of the steps that are measured.
 
     A pass is one row that decodes in one step. All None without one. Of several engines, all that have a step
     count, each with its own time; requests belong to the engine that had them last, so times of requests that
     went from one to another are not told exactly.
     """
     began, ends = column(steps, "started_at_ns"), ends_of(steps)
-    replica, late = column(steps, "replica"), began >= since_ns
-    many = int(column(steps, "decoding_requests")[late].sum())
+    replica, measured = column(steps, "replica"), when.steps(steps)
+    many = int(column(steps, "decoding_requests")[measured].sum())
     names = [f"{view}.{part}" for view in VIEWS for part in (TOKENS, *PARTS)] + [f"engine.{IDLE}"]
     if not many:
         return dict.fromkeys(names)
@@ -48,10 +49,8 @@ def passes(steps: pa.Table, requests: pa.Table, since_ns: int) -> dict[str, floa
     emitted = column(steps, "emitted_tokens")
     first, ended, last = (column(requests, n) for n in ("first_token_at_ns", "ended_at_ns", "replica"))
     sums = dict.fromkeys(names, 0)
-    over = int(ends[late].max())
     for number in np.unique(replica).tolist():
-        own = (replica == number) & late
-        before = ends[(replica == number) & ~late]
+        own = (replica == number) & measured
         served = (first >= 0) & (last == number)
         begins, stops = np.sort(first[served]), np.sort(ended[served])
         at = began[own]
@@ -67,7 +66,7 @@ def passes(steps: pa.Table, requests: pa.Table, since_ns: int) -> dict[str, floa
             busy += int(mine.sum())
             sums[f"engine.{part}"] += int(mine.sum())
             sums[f"requests.{part}"] += int(np.dot(mine, inside))
-        sums[f"engine.{IDLE}"] += over - (max(since_ns, int(before[-1])) if len(before) else since_ns) - busy
+        sums[f"engine.{IDLE}"] += when.of_engine(number).engine_ns - busy
     return {name: total / many / (1 if name.endswith(TOKENS) else NS) for name, total in sums.items()}
 
 

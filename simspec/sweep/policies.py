@@ -12,7 +12,13 @@ import msgspec
 from simspec.errors import BadInput
 from simspec.scenario.build import Built, build
 from simspec.scenario.reading import Read
-from simspec.scenario.speculation import OffPolicy, PolicyKind, SpeculationPart, SwitchingPolicy
+from simspec.scenario.speculation import (
+    OffPolicy,
+    PolicyKind,
+    RoutedPolicy,
+    SpeculationPart,
+    SwitchingPolicy,
+)
 
 OFF = "off"
 # What scenarios of one sweep may differ in.
@@ -37,14 +43,14 @@ def policies(reads: Sequence[Read], named: Sequence[str] = ()) -> dict[str, Buil
         raise BadInput(
             "no policy to compare with off", where=reads[0].path, hint="name one with --policy, such as g4"
         )
-    drafters = {read.scenario.speculation.drafter for read in asked if read.scenario.speculation is not None}
+    chains = {_chain(read.scenario.speculation) for read in asked if read.scenario.speculation is not None}
     found = {OFF: build(_with_policy(reads[0], OffPolicy()))}
     for read in asked:
         told = read.scenario.speculation
         assert told is not None
         label = label_of(told.policy)
-        if len(drafters) > 1:
-            label = f"{told.drafter}, {label}"
+        if len(chains) > 1:
+            label = f"{_chain(told)}, {label}"
         if label in found:
             raise BadInput(f"policy {label!r} is there twice", where=read.path, allowed="each policy once")
         found[label] = build(read)
@@ -81,6 +87,12 @@ def label_of(policy: PolicyKind) -> str:
     return " ".join(parts)
 
 
+def _chain(told: SpeculationPart) -> str:
+    """Who drafts and who verifies that below the target, of the first of several chains."""
+    replaces = f" ({told.semantics})" if told.semantics == "funnel-replace" else ""
+    return " > ".join((str(told.drafter), *told.intermediates)) + replaces
+
+
 def _policy(read: Read) -> PolicyKind | None:
     told = read.scenario.speculation
     return None if told is None or isinstance(told.policy, OffPolicy) else told.policy
@@ -96,7 +108,7 @@ def _with_policy(read: Read, policy: PolicyKind) -> Read:
         raise BadInput(
             "policy switching and one drafter", where=read.path, hint="list others in speculation.others"
         )
-    others = told.others if isinstance(policy, SwitchingPolicy | OffPolicy) else ()
+    others = told.others if isinstance(policy, SwitchingPolicy | RoutedPolicy | OffPolicy) else ()
     changed: SpeculationPart = msgspec.structs.replace(told, policy=policy, others=others)
     return replace(read, scenario=msgspec.structs.replace(read.scenario, speculation=changed))
 

@@ -27,19 +27,29 @@ def exact(
     idle, the target always runs. Arguments as for :func:`simspec.theory.chains.reach`.
     """
     rates = [number(a) for a in alphas]
-    levels = len(rates) + 1
     total = gamma * number(draft_seconds)
-    lengths = {gamma: like(rates[0], 1)}
-    for i in range(2, levels + 1):
+    given = handed_up(rates, gamma, replace=replace)
+    for i, lengths in enumerate(given, 2):
         for n, chance in lengths.items():
-            if n or i == levels:
+            if n or i == len(rates) + 1:
                 total = total + chance * verify(i, width_of(rates[0], n + 1))
-        if i < levels:
-            lengths = _passed_on(lengths, rates[i - 2], int(replace))
-    tokens = like(rates[0], 0)
+    return number(total / expected_tokens(rates[-1], given[-1]))
+
+
+def handed_up(alphas: Sequence[Number], gamma: int, *, replace: bool = False) -> list[dict[int, Number]]:
+    """The law of the block's length that each verifier M_2 .. M_N is handed: chances by length."""
+    given = [{gamma: like(alphas[0], 1)}]
+    for rate in alphas[:-1]:
+        given.append(_passed_on(given[-1], rate, int(replace)))
+    return given
+
+
+def expected_tokens(alpha: Number, lengths: dict[int, Number]) -> Number:
+    """Tokens that the target emits on average, its own one included, over the law of its block's length."""
+    tokens = like(alpha, 0)
     for n, chance in lengths.items():
-        tokens = tokens + chance * emitted_tokens(rates[-1], n)
-    return number(total / tokens)
+        tokens = tokens + chance * emitted_tokens(alpha, n)
+    return tokens
 
 
 def exact_rounds(

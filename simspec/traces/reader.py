@@ -6,8 +6,9 @@ from pathlib import Path
 
 from simspec.errors import BadInput
 from simspec.tables import TRACE_TABLES
+from simspec.traces.checked import Tables
 from simspec.traces.files import behaviour_hash, read_table
-from simspec.traces.invariants import Tables, check_together
+from simspec.traces.invariants import check_together
 from simspec.traces.manifest import read_manifest
 
 

@@ -28,7 +28,8 @@ from simspec.claims.empirical.resample import bootstrap_counts
 from simspec.claims.empirical.setting import Firsts, Places, members, places
 from simspec.claims.empirical.texts import by_category, trend
 from simspec.streams import stream
-from simspec.traces.index import DrafterIndex, Trace, load_trace
+from simspec.traces.drafters import DrafterIndex
+from simspec.traces.index import Trace, load_trace
 from tests.toy import MIDDLE, SMALL, TARGET, Setting, Toy
 
 Flags = NDArray[np.bool_]

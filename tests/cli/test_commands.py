@@ -44,17 +44,41 @@ def test_rank_has_the_documented_keys():
     assert document["origin"] == "measured"
     assert set(document["costs"]) == {"float32"}
     for entry in document["batches"].values():
-        assert set(entry) == {"best", "chains", "scores"}
+        assert set(entry) == {"best", "lead", "lead_interval", "chains", "predicted", "scores"}
+        assert set(entry["predicted"]) == set(entry["scores"]) == set(document["costs"]["float32"]["summary"])
+        assert {len(times) for times in entry["predicted"].values()} == {len(entry["chains"])}
         best = min(c["replay_seconds_per_token"] for c in entry["chains"])
         assert entry["chains"][entry["best"]]["replay_seconds_per_token"] == best
         for chain in entry["chains"]:
             low, high = chain["replay_interval"]
             assert 0 < low <= high
-            assert set(chain["predicted"]) == set(entry["scores"])
         for score in entry["scores"].values():
             assert -1 <= score["kendall_tau"] <= 1
+            assert score["median_abs_error"] is None or score["median_abs_error"] >= 0
             assert score["regret"] >= 0
             assert score["top1"] == (score["pick"] == entry["best"])
+
+
+def test_rank_by_halves_and_tasks_has_a_part_for_each():
+    words = ("rank", TRACE, "--split", "--by", "task", "--batches", "1", "--lengths", "2", "--draws", "2")
+    done = simspec(*words, "--variants", "reach,joint-by-row", "--alphas", "isotonic", "--json")
+    document = json.loads(done.stdout)
+    found = document["costs"]["float32"]
+    tasks = ["all", "chat", "code", "maths", "summarisation"]
+    assert set(found["summary"]) == set(tasks)
+    assert (
+        set(found["parts"])
+        == {f"{t}, half {k}" for t in tasks for k in (1, 2)}
+        == set(document["acceptance"])
+    )
+    for part in found["parts"].values():
+        fitted, scored = part["prompts"]["fitted_on"], part["prompts"]["scored_on"]
+        assert fitted
+        assert scored
+        assert not set(fitted) & set(scored)
+    for summary in found["summary"].values():
+        assert set(summary) == {"reach/isotonic", "joint-by-row/visited", "joint-by-row/anywhere"}
+        assert {line["of"] for line in summary.values()} == {2}
 
 
 def test_no_rule_beats_the_lower_bound_on_the_committed_trace():
@@ -74,6 +98,11 @@ def test_no_rule_beats_the_lower_bound_on_the_committed_trace():
         (("rank", TRACE, "--batches", "0"), "--batches"),
         (("rank", TRACE, "--lengths", "1-99999999999"), "--lengths"),
         (("rank", TRACE, "--draws", "-1"), "--draws"),
+        (("rank", TRACE, "--variants", "reech"), "did you mean 'reach'"),
+        (("rank", TRACE, "--alphas", "real"), "real"),
+        (("rank", TRACE, "--models", "skip-10,skip-7"), "did you mean"),
+        (("rank", TRACE, "--ema-weight", "0"), "--ema-weight"),
+        (("rank", TRACE, "--deepest", "9"), "--deepest"),
         (("lengths", TRACE, "--drafter", "skip-7"), "did you mean"),
         (("lengths", TRACE, "--drafter", "target"), "is the target"),
         (("lengths", TRACE, "--drafter", "skip-6", "--cost", "int8-dynamic"), "no price for skip-6"),

@@ -1,1 +1,1 @@
-"""What must be true of every run of the serving simulator, by subject; tests/invariants_serving.py lists all."""
+"""What must be true of every run of the serving simulator; tests/invariants_serving.py lists all of it."""

@@ -66,6 +66,11 @@ class Case:
         """An engine alone is a cluster of one."""
         return self.served if isinstance(self.served, Cluster) else Cluster((self.served,))
 
+    @property
+    def serving(self) -> Serving:
+        """The engine where there is one; else the first."""
+        return self.cluster.engines[0]
+
     def serve(self, *, emissions: bool = False, folder: Path | None = None) -> Records:
         """Run it."""
         sessions = self.sessions or (-1,) * len(self.sizes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice, takewhile
+from itertools import islice, pairwise
 
 from simspec.claims.serving.laws import PARTS
 from simspec.serving.clock import nanoseconds
@@ -13,7 +13,7 @@ def engines_are_those_there_are(life: Life) -> list[str]:
     """Every step and every request belongs to an engine, and who only reads prompts decodes nothing."""
     count = len(life.cluster.engines)
     found = [
-        f"step {step['step']} in engine {step['replica']} of {count}: {step['decoding_requests']} rows"
+        f"step {step['row']} in engine {step['replica']} of {count}: {step['decoding_requests']} rows"
         for step in life.steps
         if step["replica"] >= count or (step["replica"] >= life.decoders and step["decoding_requests"])
     ]
@@ -25,7 +25,7 @@ def engines_are_those_there_are(life: Life) -> list[str]:
 
 
 def requests_end_where_they_were(life: Life) -> list[str]:
-    """The engine of a request is the one that emitted its last token, unless that failed or handed it over."""
+    """A request ends in the engine that emitted its last token, unless that failed or handed it over."""
     found = []
     for number, row in life.by_number.items():
         turns = life.turns[number]
@@ -62,7 +62,7 @@ def the_least_loaded_is_chosen(life: Life) -> list[str]:
         return []
     found = []
     for number, row in life.by_number.items():
-        if cluster.routing == "session-affine" and row["session"] is not None:
+        if row["replica"] is None or (cluster.routing == "session-affine" and row["session"] is not None):
             continue
         at, load = row["arrived_at_ns"], {}
         for engine, stays in life.stays.items():
@@ -101,8 +101,8 @@ def failures_are_those_that_were_to_come(life: Life) -> list[str]:
         if said != due:
             found.append(f"engine {number} fails at {said}, due {due}")
         over = max((row["ended_at_ns"] for row in life.requests), default=0)
-        missed = takewhile(lambda one: one[0] < over, life.cluster.outages_of(number, life.case.seed))
-        if len(list(missed)) > len(said):
+        to_come = islice(life.cluster.outages_of(number, life.case.seed), len(said), len(said) + 1)
+        if any(failed < over for failed, _ in to_come):
             found.append(f"engine {number} does not fail when it should before {over}")
     return found
 
@@ -112,13 +112,12 @@ def nothing_happens_in_an_engine_that_is_down(life: Life) -> list[str]:
     found = []
     for out in life.outages:
         failed, back, began = out["failed_at_ns"], out["back_at_ns"], out["step_began_at_ns"]
-        there = out["batch_requests"] + out["queued_requests"]
-        if (began is None) != (there == 0) or (began is not None and not (began <= failed and out["batch_requests"])):
+        if (began is None) != (out["batch_requests"] == 0) or (began or 0) > failed:
             found.append(f"{out}: a step is lost where somebody is in a batch")
         for step in life.by_replica[out["replica"]]:
-            start, end = step["started_at_ns"], life.ends[step["step"]]
+            start, end = step["started_at_ns"], life.ends[step["row"]]
             if not (end < failed or start >= back) or (began is not None and began < end and start < failed):
-                found.append(f"step {step['step']} from {start} to {end}, in {out}")
+                found.append(f"step {step['row']} from {start} to {end}, in {out}")
     return found
 
 
@@ -147,12 +146,12 @@ def caches_take_their_time(life: Life) -> list[str]:
     """Whoever is handed over decodes no sooner than its cache can be there."""
     found = []
     for number, turns in life.turns.items():
-        for turn, then in zip(turns, turns[1:], strict=False):
+        for turn, then in pairwise(turns):
             if turn.step["replica"] < life.decoders or then.step["replica"] >= life.decoders:
                 continue
             cluster = life.cluster
             took = nanoseconds(cluster.transfer_seconds + turn.text * cluster.transfer_token_seconds)
-            there = life.ends[turn.step["step"]] + took
+            there = life.ends[turn.step["row"]] + took
             if then.step["started_at_ns"] < there:
                 found.append(f"request {number} decodes from {then.step['started_at_ns']}, there at {there}")
     return found
@@ -163,7 +162,7 @@ def decoders_read_what_was_lost_alone(life: Life) -> list[str]:
     if not life.apart:
         return []
     return [
-        f"step {step['step']} reads in {number}, which took nobody's place"
+        f"step {step['row']} reads in {number}, which took nobody's place"
         for number, steps in life.by_replica.items()
         if number < life.decoders and not any(step["preempted_requests"] for step in steps)
         for step in steps
@@ -175,7 +174,7 @@ def drafters_devices_do_one_thing_at_a_time(life: Life) -> list[str]:
     """So many devices draft for so many steps at once; and the link is paid by every step that drafts."""
     told = life.cluster.drafter_device
     if told is None:
-        return [f"step {s['step']} waits for no device" for s in life.steps if s["wait_ns"]]
+        return [f"step {s['row']} waits for no device" for s in life.steps if s["wait_ns"]]
     link, found, turns = 2 * nanoseconds(told.link_seconds), [], []
     for step in life.steps:
         draft, wait = (step[part] for part in (PARTS[0], "wait_ns"))
@@ -183,7 +182,7 @@ def drafters_devices_do_one_thing_at_a_time(life: Life) -> list[str]:
             begin = step["started_at_ns"] + wait - link
             turns += [(begin, 1), (begin + draft, -1)]
             if wait < link:
-                found.append(f"step {step['step']} waits {wait} and the link takes {link}")
+                found.append(f"step {step['row']} waits {wait} and the link takes {link}")
     busy = 0
     for at, change in sorted(turns):
         busy += change

@@ -13,7 +13,9 @@ def lengths_are_the_policys(life: Life) -> list[str]:
     """No step asks for more than its policy may, none without rows, and no row drafts more than was asked."""
     found = []
     for step, turns in zip(life.steps, life.turns_of, strict=True):
-        length, rows, drafted = (step[n] for n in ("draft_length_tokens", "decoding_requests", "drafted_tokens"))
+        length, rows, drafted = (
+            step[n] for n in ("draft_length_tokens", "decoding_requests", "drafted_tokens")
+        )
         most = max((turn.row["drafted_tokens"] for turn in turns), default=0)
         wrong = {
             "more than the longest": length > life.engine(step).lookahead,
@@ -21,14 +23,14 @@ def lengths_are_the_policys(life: Life) -> list[str]:
             "a row that drafts more": most > length,
             "drafts of nobody": not rows and (drafted or step["accepted_tokens"] or step["context_tokens"]),
         }
-        found += [f"step {step['step']}: {what} in {step}" for what, broken in wrong.items() if broken]
+        found += [f"step {step['row']}: {what} in {step}" for what, broken in wrong.items() if broken]
     return found
 
 
 def rows_submit_what_they_draft(life: Life) -> list[str]:
     """Only policies that choose row by row hold drafts back."""
     return [
-        f"step {step['step']}: of {step['drafted_tokens']} drafts {step['submitted_tokens']} are submitted"
+        f"step {step['row']}: of {step['drafted_tokens']} drafts {step['submitted_tokens']} are submitted"
         for step in life.steps
         if step["drafted_tokens"] != step["submitted_tokens"]
         and not isinstance(getattr(life.engine(step).speculation, "policy", None), RowPolicy)
@@ -57,7 +59,9 @@ def a_policy_by_rows_is_carried_out(life: Life) -> list[str]:
                 state = int(rows <= (policy.off_above if state else policy.on_at))
                 right = policy.draft_tokens * state
             if step["draft_length_tokens"] != right:
-                found.append(f"step {step['step']}: {rows} rows, length {step['draft_length_tokens']}, not {right}")
+                found.append(
+                    f"step {step['row']}: {rows} rows, length {step['draft_length_tokens']}, not {right}"
+                )
     return found
 
 
@@ -72,7 +76,7 @@ def rows_draft_all_that_they_can(life: Life) -> list[str]:
             continue
         depth = min(step["draft_length_tokens"], len(speculation.source.survival))
         found += [
-            f"step {step['step']}: request {turn.request['request_id']} drafts {turn.row['drafted_tokens']}"
+            f"step {step['row']}: request {turn.request['request_id']} drafts {turn.row['drafted_tokens']}"
             for turn in turns
             if turn.reads is False
             and turn.row["drafted_tokens"] != min(depth, turn.request["output_tokens"] - turn.before - 1)
@@ -90,7 +94,7 @@ def drafters_are_those_there_are(life: Life) -> list[str]:
             drafter = step["drafter"]
             changed = drafter != last and not step["draft_length_tokens"] and life.calm
             if not 0 <= drafter < count or changed:
-                found.append(f"step {step['step']}: drafter {drafter} after {last}, of {count}")
+                found.append(f"step {step['row']}: drafter {drafter} after {last}, of {count}")
             last = drafter
     return found
 

@@ -45,7 +45,9 @@ def quantiles_are_in_order(life: Life) -> list[str]:
             right = set(said.values()) == {None}
         else:
             right = said["p50"] <= said["p90"] <= said["p99"] <= max(values) + 1e-12
-            right = right and min(values) <= said["p50"] + 1e-12 and _close(said["mean"], float(np.mean(values)))
+            right = (
+                right and min(values) <= said["p50"] + 1e-12 and _close(said["mean"], float(np.mean(values)))
+            )
         if not right:
             found.append(f"{name} {said} of {values}")
     return found
@@ -99,7 +101,9 @@ def a_pass_emits_one_and_its_drafts(life: Life) -> list[str]:
         f"{name} {value}, longest draft {longest}"
         for name, value in said.items()
         if value is not None
-        and not (0 <= value <= longest / 2 + 1e-9 if "deviation" in name else 1 <= value <= 1 + longest + 1e-9)
+        and not (
+            0 <= value <= longest / 2 + 1e-9 if "deviation" in name else 1 <= value <= 1 + longest + 1e-9
+        )
     ]
     rows, accepted = (sum(step[n] for step in life.steps) for n in ("decoding_requests", "accepted_tokens"))
     if rows and not _close(said["pooled"], 1 + accepted / rows):
@@ -118,7 +122,10 @@ def means_lie_below_peaks(life: Life) -> list[str]:
     found = []
     for own, serving in zip(life.measured["replicas"], life.cluster.engines, strict=True):
         batch, kv = own["batch"], own["kv_blocks"]
-        limits = [(batch["mean_requests"], batch["peak_requests"], serving.slots), (kv["mean"], kv["peak"], kv["total"])]
+        limits = [
+            (batch["mean_requests"], batch["peak_requests"], serving.slots),
+            (kv["mean"], kv["peak"], kv["total"]),
+        ]
         for mean, peak, most in limits:
             if peak is not None and not (mean <= peak * (1 + 1e-12) and (most is None or peak <= most)):
                 found.append(f"engine {own['replica']}: mean {mean}, peak {peak} of {most}")
@@ -134,7 +141,7 @@ def times_between_tokens_add_up(life: Life) -> list[str]:
     spans, tokens, chunks = 0, 0, 0
     for turns in life.turns.values():
         if turns:
-            spans += life.ends[turns[-1].step["step"]] - life.ends[turns[0].step["step"]]
+            spans += life.ends[turns[-1].step["row"]] - life.ends[turns[0].step["row"]]
             tokens += sum(turn.row["emitted_tokens"] for turn in turns[1:])
             chunks += len(turns) - 1
     if not chunks:

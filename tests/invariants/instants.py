@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from simspec.claims.serving.laws import PARTS, instants_are_in_order, time_is_accounted_for
 from simspec.serving.clock import nanoseconds
 from simspec.serving.config import Serving
@@ -20,25 +18,28 @@ def littles_law_is_exact(life: Life) -> list[str]:
     return time_is_accounted_for(life.lived)
 
 
-def steps_are_told_as_they_end(life: Life) -> list[str]:
-    """Steps are numbered from 0 in the order of their ends, over all engines."""
-    found = [f"row {n} is step {row['step']}" for n, row in enumerate(life.steps) if row["step"] != n]
-    found += [f"a step that ends at {b} comes after one at {a}" for a, b in pairwise(life.ends) if b < a]
-    return found
+def steps_are_numbered_as_they_end(life: Life) -> list[str]:
+    """Each engine numbers its steps from 0, in the order of their ends."""
+    return [
+        f"step {place} of engine {number} is told as its {step['step']}"
+        for number, steps in life.by_replica.items()
+        for place, step in enumerate(steps)
+        if step["step"] != place
+    ]
 
 
 def steps_take_time_and_do_not_overlap(life: Life) -> list[str]:
     """An engine does one step at a time, and every step takes some."""
     found = []
     for number, steps in life.by_replica.items():
-        ends = [life.ends[step["step"]] for step in steps]
+        ends = [life.ends[step["row"]] for step in steps]
         found += [
-            f"step {s['step']} takes no time"
+            f"step {s['row']} takes no time"
             for s, e in zip(steps, ends, strict=True)
             if e <= s["started_at_ns"]
         ]
         found += [
-            f"step {step['step']} of engine {number} begins at {step['started_at_ns']}, one ends at {end}"
+            f"step {step['row']} of engine {number} begins at {step['started_at_ns']}, one ends at {end}"
             for step, end in zip(steps[1:], ends, strict=False)
             if step["started_at_ns"] < end
         ]
@@ -55,7 +56,7 @@ def parts_belong_to_what_is_done(life: Life) -> list[str]:
         rows, prompts, drafted = (
             step[n] for n in ("decoding_requests", "prefilling_requests", "drafted_tokens")
         )
-        draft, verify, prefill, swap, wait, overhead = (step[part] for part in PARTS)
+        draft, middle, verify, prefill, swap, wait, overhead = (step[part] for part in PARTS)
         looks = serving.costs.lookup and step["draft_length_tokens"] > 0
         spec = serving.speculation
         looks = looks or bool(spec and rows and getattr(spec.policy, "weighs_confidence", False))
@@ -65,11 +66,12 @@ def parts_belong_to_what_is_done(life: Life) -> list[str]:
             "verify": (verify > 0) != (rows > 0),
             "prefill": (prefill > 0 and not prompts) or (prefill == 0 and prompts > 0 and not rows),
             "draft": draft > 0 and (spec is None or not (drafted or prompts or looks or spec.others)),
+            "middle": middle > 0 and not any(chain.middles for chain in serving.chains),
             "swap": swap > 0 and (serving.memory.preemption != "swap" or bool(swap % block)),
             "wait": (wait > 0 and (device is None or draft == 0)) or (0 < wait < link),
             "overhead": overhead != _overhead(serving, rows, drafted),
         }
-        found += [f"step {step['step']}: {what} of {step}" for what, broken in wrong.items() if broken]
+        found += [f"step {step['row']}: {what} of {step}" for what, broken in wrong.items() if broken]
     return found
 
 
@@ -86,7 +88,7 @@ def no_engine_is_idle_while_somebody_is_there(life: Life) -> list[str]:
     found = []
     for number, stays in life.stays.items():
         own = [out for out in life.outages if out["replica"] == number]
-        busy = [(s["started_at_ns"], life.ends[s["step"]]) for s in life.by_replica[number]]
+        busy = [(s["started_at_ns"], life.ends[s["row"]]) for s in life.by_replica[number]]
         busy += [(o["failed_at_ns"], o["back_at_ns"]) for o in own]
         busy += [(o["step_began_at_ns"], o["failed_at_ns"]) for o in own if o["step_began_at_ns"] is not None]
         busy.sort()
@@ -96,7 +98,7 @@ def no_engine_is_idle_while_somebody_is_there(life: Life) -> list[str]:
         idle_since = 0
         for begin, end in busy:
             found += [
-                f"request {stay.request['request_id']} is in engine {number}, idle from {idle_since} to {begin}"
+                f"request {stay.request['request_id']} is in engine {number}, idle {idle_since} to {begin}"
                 for stay in stays
                 if max(stay.since, idle_since) < min(stay.until, begin)
             ]
@@ -104,35 +106,26 @@ def no_engine_is_idle_while_somebody_is_there(life: Life) -> list[str]:
     return found
 
 
-def it_ends_when_nothing_can_come(life: Life) -> list[str]:
-    """The clock stops at the horizon, or with the last thing that anybody waits for."""
-    case = life.case
-    if case.until is not None:
-        late = [end for end in life.ends if end >= case.until]
-        late += [row["arrived_at_ns"] for row in life.requests if row["arrived_at_ns"] >= case.until]
-        found = [f"at {at} something happens, after the end" for at in late]
-        return found if life.ended_at == case.until else [*found, f"it ends at {life.ended_at}"]
-    last = [0, *(row["ended_at_ns"] for row in life.requests)]
-    if case.clients:
-        last += [at + case.think_ns for at in last[1:]]
-    if life.patience_ns is not None:
-        last += [
-            row["arrived_at_ns"] + life.patience_ns
-            for row in life.requests
-            if not (row["outcome"] == "rejected" and row["ended_at_ns"] == row["arrived_at_ns"])
-        ]
-    # Replicas may come back when all is over, and fail again unheard.
-    if life.ended_at == max(last) or (life.fragile and life.ended_at > max(last)):
-        return []
-    return [f"it ends at {life.ended_at}, the last that happens is at {max(last)}"]
+def it_ends_with_the_last_request(life: Life) -> list[str]:
+    """The end is when the last request ended; at the horizon who is there is cut off, no more."""
+    until = life.case.until
+    last = max((row["ended_at_ns"] for row in life.requests), default=0)
+    found = [f"it ends at {life.ended_at}, its last request at {last}"] if life.ended_at != last else []
+    if until is not None:
+        late = [end for end in life.ends if end >= until]
+        late += [row["arrived_at_ns"] for row in life.requests if row["arrived_at_ns"] >= until]
+        late += [row["ended_at_ns"] for row in life.requests if row["ended_at_ns"] > until]
+        found += [f"at {at} something happens, after the end at {until}" for at in late]
+    cut = [row for row in life.requests if row["outcome"] == "unfinished"]
+    return found + [f"request {row['request_id']} is cut off at another time" for row in cut if last != until]
 
 
 LAWS = (
     causes_come_first,
     littles_law_is_exact,
-    steps_are_told_as_they_end,
+    steps_are_numbered_as_they_end,
     steps_take_time_and_do_not_overlap,
     parts_belong_to_what_is_done,
     no_engine_is_idle_while_somebody_is_there,
-    it_ends_when_nothing_can_come,
+    it_ends_with_the_last_request,
 )

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
-from simspec.claims.serving.laws import PARTS, Lived, Row, first_difference, told
-from simspec.errors import BadInput
-from simspec.scenario.config import ObjectivesPart, WarmUpPart
-from simspec.scenario.figures import measure
+from simspec.claims.serving.laws import PARTS, Lived, Row
+from simspec.scenario.config import ObjectivesPart
 from simspec.serving.clock import nanoseconds
 from simspec.serving.cluster import Cluster
 from simspec.serving.config import Serving
-from simspec.serving.recorder import EMISSIONS, OUTAGES, REQUESTS, STEPS
-from simspec.serving.simulate import Records
-from simspec.tables import check_table
 from tests.invariants.case import Case
+
+
+def end_of(step: Row) -> int:
+    return int(step["started_at_ns"] + sum(step[part] for part in PARTS))
 
 
 class Turn(NamedTuple):
@@ -66,7 +67,9 @@ class Life:
 
     Attributes:
         case: what was asked for.
-        steps, requests, emissions, outages: rows of the tables, these without a row where there is no table.
+        steps: of all engines in the order of their ends, each with its place there as ``row``.
+        requests, emissions, outages: rows of the tables, none where there is no table; emissions have the
+            ``row`` of their step.
         arrived, outcomes, request_ns, ended_at, drafters_ns: see :class:`simspec.serving.simulate.Records`.
         undeclared: what in the tables is not as their schema says.
         changed: what is otherwise in a second run without emissions, several steps at once.
@@ -78,8 +81,8 @@ class Life:
 
     case: Case
     steps: list[Row]
-    requests: list[Row]
     emissions: list[Row]
+    requests: list[Row]
     outages: list[Row]
     arrived: int
     outcomes: dict[str, int]
@@ -106,7 +109,7 @@ class Life:
     @cached_property
     def ends(self) -> list[int]:
         """Instants at which steps end, by step."""
-        return [row["started_at_ns"] + sum(row[part] for part in PARTS) for row in self.steps]
+        return list(map(end_of, self.steps))
 
     def engine(self, step: Row) -> Serving:
         return self.cluster.engines[step["replica"]]
@@ -163,8 +166,8 @@ class Life:
         open_ended = request["preemptions"] and any(
             one.memory.preemption == "recompute" for one in self.cluster.engines
         )
-        for row in sorted(rows, key=lambda row: row["step"]):
-            step = self.steps[row["step"]]
+        for row in sorted(rows, key=lambda row: row["row"]):
+            step = self.steps[row["row"]]
             # Only who has lost its replica comes to those that read prompts a second time.
             again = step["replica"] >= self.decoders
             if last is not None and (again or self.failed_under(last, step["started_at_ns"])):
@@ -177,7 +180,7 @@ class Life:
 
     def failed_under(self, step: Row, until: int) -> bool:
         """Whether the engine of a request's last step failed before ``until``, and the request had stayed."""
-        replica, end = step["replica"], self.ends[step["step"]]
+        replica, end = step["replica"], self.ends[step["row"]]
         return replica < self.decoders and any(
             out["replica"] == replica and end < out["failed_at_ns"] <= until for out in self.outages
         )
@@ -198,13 +201,24 @@ class Life:
         found: list[list[Turn]] = [[] for _ in self.steps]
         for turns in self.turns.values():
             for turn in turns:
-                found[turn.step["step"]].append(turn)
+                found[turn.step["row"]].append(turn)
         return found
 
     def had(self, request: Row, at: int) -> int:
-        """Tokens of its answer that a request had at an instant, if its engine did not fail."""
-        turns = self.turns[request["request_id"]]
-        return sum(t.row["emitted_tokens"] for t in turns if self.ends[t.step["step"]] <= at)
+        """Tokens of its answer that a request had got at an instant, those that failures threw away too."""
+        ends, sums = self._growth[request["request_id"]]
+        return sums[bisect_right(ends, at)]
+
+    @cached_property
+    def _growth(self) -> dict[int, tuple[list[int], list[int]]]:
+        """Of each request: when its steps ended, and its tokens before the first of them and after each."""
+        return {
+            number: (
+                [self.ends[turn.step["row"]] for turn in turns],
+                list(accumulate((turn.row["emitted_tokens"] for turn in turns), initial=0)),
+            )
+            for number, turns in self.turns.items()
+        }
 
     def transfer_ns(self, request: Row) -> int:
         """How long the cache of a request that has its first token takes to where it decodes."""
@@ -232,61 +246,3 @@ class Life:
 
 
 Law = Callable[[Life], list[str]]
-
-
-def live(case: Case, *, thorough: bool = True) -> Life:
-    """Run it twice, and look; without ``thorough``, not at everything about schemas and figures."""
-    records, again = case.serve(emissions=True), case.serve()
-    rows = told(case, records)  # type: ignore[arg-type]
-    ttft = [r["first_token_at_ns"] - r["arrived_at_ns"] for r in rows.requests if r["first_token_at_ns"]]
-    objectives = ObjectivesPart(ttft_seconds=(sum(ttft) / len(ttft) if ttft else 1) * 1e-9, tpot_seconds=9e-9)
-    measured = measure(records, case.cluster, objectives, WarmUpPart())
-    late = without = None
-    if thorough:
-        late = measure(records, case.cluster, objectives, WarmUpPart(requests=len(case.sizes) // 3))
-        without = measure(again, case.cluster, objectives, WarmUpPart())["itl_seconds"]
-    return Life(
-        case,
-        rows.steps,
-        rows.requests,
-        rows.emissions,
-        [] if records.outages is None else records.outages.to_pylist(),
-        rows.arrived,
-        rows.outcomes,
-        rows.request_ns,
-        rows.ended_at,
-        records.drafters_ns,
-        undeclared(records) if thorough else [],
-        differences(records, again),
-        measured,
-        without,
-        late,
-        objectives,
-    )
-
-
-def undeclared(records: Records) -> list[str]:
-    """What is not as the schemas say; instants that never came are left out."""
-    found = []
-    for table in (STEPS, REQUESTS, EMISSIONS, OUTAGES):
-        data = getattr(records, table.name)
-        if data is None:
-            continue
-        try:
-            check_table(table, data, table.name)
-        except BadInput as wrong:
-            found.append(str(wrong))
-    return found
-
-
-def differences(one: Records, other: Records) -> list[str]:
-    """Between two runs of the same scenario, in tables and counters."""
-    found = []
-    for name in ("steps", "requests", "outages"):
-        tables = getattr(one, name), getattr(other, name)
-        if None not in tables and not tables[0].equals(tables[1]):
-            found.append(f"{name}, step by step and at once: {first_difference(*tables)}")
-    counted = [(r.request_ns, r.ended_at, r.arrived, r.outcomes, r.drafters_ns) for r in (one, other)]
-    if counted[0] != counted[1]:
-        found.append(f"counted {counted[0]} step by step, {counted[1]} at once")
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from simspec.claims.serving.laws import Row
 from simspec.serving.clock import nanoseconds
 from simspec.serving.config import Serving
 from tests.invariants.life import Life, Stay
@@ -17,14 +16,14 @@ def blocks_are_there(life: Life) -> list[str]:
         for kind, total in (("target", memory.target_blocks), ("drafter", memory.drafter_blocks)):
             used = step[f"{kind}_blocks"]
             if used < 0 or (total is not None and used > total):
-                found.append(f"step {step['step']}: {used} of {total} blocks of the {kind} are in use")
+                found.append(f"step {step['row']}: {used} of {total} blocks of the {kind} are in use")
     return found
 
 
 def both_caches_hold_the_same_texts(life: Life) -> list[str]:
     """The drafter's cache, where it is counted, holds what the target's does."""
     return [
-        f"step {step['step']}: {step['target_blocks']} blocks, {step['drafter_blocks']} of the drafter"
+        f"step {step['row']}: {step['target_blocks']} blocks, {step['drafter_blocks']} of the drafter"
         for step in life.steps
         if step["drafter_blocks"] != (step["target_blocks"] if _own(life.engine(step)) else 0)
     ]
@@ -45,32 +44,36 @@ def texts_have_their_blocks(life: Life) -> list[str]:
             for turn in turns
         )
         if step["target_blocks"] < need:
-            found.append(f"step {step['step']}: {step['target_blocks']} blocks, its rows need {need}")
+            found.append(f"step {step['row']}: {step['target_blocks']} blocks, its rows need {need}")
     return found
 
 
 def no_block_is_lost(life: Life) -> list[str]:
-    """M32: no more blocks are in use than texts of those who can be there need, with their longest draft."""
+    """M32: no more blocks are in use than texts of those who can be there need, with the drafts of this step.
+
+    Where lookahead is reserved: with their longest draft, and for a prompt the token after it.
+    """
     found = []
     restarted = [row for row in life.requests if row["restarts"]]
     for number, steps in life.by_replica.items():
         serving = life.cluster.engines[number]
+        reserved = serving.memory.lookahead == "reserved"
         for step in steps:
             at = step["started_at_ns"]
+            drafted = {t.request["request_id"]: t.row["drafted_tokens"] for t in life.turns_of[step["row"]]}
             here = [s.request for s in life.stays[number] if _may_hold(s, at)]
             here += [row for row in restarted if row["arrived_at_ns"] <= at < row["ended_at_ns"]]
-            most = sum(_most(life, serving, row, at) for row in here)
+            most = 0
+            for row in here:
+                more = serving.lookahead + 1 if reserved else drafted.get(row["request_id"], 0)
+                most += _blocks(serving, row["prompt_tokens"] + life.had(row, at) + more)
             if step["target_blocks"] > most:
-                found.append(f"step {step['step']}: {step['target_blocks']} blocks, texts need {most}")
+                found.append(f"step {step['row']}: {step['target_blocks']} blocks, texts need {most}")
     return found
 
 
 def _may_hold(stay: Stay, at: int) -> bool:
     return stay.since <= at < stay.until and (stay.admitted(at) or not stay.entry)
-
-
-def _most(life: Life, serving: Serving, row: Row, at: int) -> int:
-    return _blocks(serving, row["prompt_tokens"] + life.had(row, at) + serving.lookahead + 1)
 
 
 def blocks_are_just_enough(life: Life) -> list[str]:
@@ -96,7 +99,7 @@ def blocks_are_just_enough(life: Life) -> list[str]:
             more = ahead + (not had) if reserved else drafted.get(row["request_id"], 0)
             right += _blocks(serving, row["prompt_tokens"] + had + more)
         if step["target_blocks"] != right:
-            found.append(f"step {step['step']}: {step['target_blocks']} blocks, texts need {right}")
+            found.append(f"step {step['row']}: {step['target_blocks']} blocks, texts need {right}")
     return found
 
 
@@ -107,7 +110,7 @@ def _blocks(serving: Serving, tokens: int) -> int:
 def places_are_lost_for_want_of_blocks(life: Life) -> list[str]:
     """Requests and steps count the same lost places, and without a limit on memory there are none."""
     found = [
-        f"step {step['step']}: {step['preempted_requests']} lose their place, memory has no limit"
+        f"step {step['row']}: {step['preempted_requests']} lose their place, memory has no limit"
         for step in life.steps
         if step["preempted_requests"] and not limited(life.engine(step))
     ]
@@ -137,16 +140,18 @@ def the_oldest_keeps_its_place(life: Life) -> list[str]:
 
 
 def what_is_moved_out_comes_back(life: Life) -> list[str]:
-    """A text that is swapped out comes back as it was: blocks are moved in pairs, and only with places lost."""
+    """A swapped text comes back as it was: as many blocks go each way, and only where places are lost."""
     found = []
     for number, steps in life.by_replica.items():
-        block = nanoseconds(life.cluster.engines[number].memory.block_swap_seconds)
-        if not block:
+        serving = life.cluster.engines[number]
+        block = nanoseconds(serving.memory.block_swap_seconds) * (1 + _own(serving))
+        if not block or not life.calm or any(row["outcome"] == "unfinished" for row in life.requests):
             continue
-        moved = sum(step["swap_ns"] for step in steps) // block
+        moved = [step["swap_ns"] // block for step in steps if step["swap_ns"]]
         lost = sum(step["preempted_requests"] for step in steps)
-        over = life.calm and all(row["outcome"] != "unfinished" for row in life.requests)
-        if (moved and not lost and over) or (over and moved % 2):
+        # One that loses its place goes and comes; one that had not been read to its end does neither.
+        once = lost == 1 and moved and moved != [moved[0]] * 2
+        if (moved and not lost) or sum(moved) % 2 or once:
             found.append(f"engine {number}: {moved} blocks are moved for {lost} lost places")
     return found
 

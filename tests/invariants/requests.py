@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from simspec.claims.serving.laws import Row, every_request_ends_once
 from simspec.serving.config import Serving
-from tests.invariants.life import Life
+from tests.invariants.life import Life, Stay
 
 
 def requests_in_are_requests_out(life: Life) -> list[str]:
@@ -32,7 +32,9 @@ def what_was_sent_is_what_came(life: Life) -> list[str]:
         whose = {session} if session >= 0 else set(range(case.clients)) or {None}
         size = row["prompt_tokens"], row["output_tokens"]
         if size != case.sizes[number] or row["session"] not in whose:
-            found.append(f"request {number} came as {size}, session {row['session']}; sent {case.sizes[number]}")
+            found.append(
+                f"request {number} came as {size}, session {row['session']}; sent {case.sizes[number]}"
+            )
         if not case.clients and row["arrived_at_ns"] != case.instants[number]:
             found.append(f"request {number} came at {row['arrived_at_ns']}, not {case.instants[number]}")
     return found
@@ -98,35 +100,47 @@ def requests_are_told_as_they_end(life: Life) -> list[str]:
 
 
 def rejections_have_a_reason(life: Life) -> list[str]:
-    """Rejected is who could never be served or finds the queue full; and nobody else, and all of those.
+    """Rejected is who could never be served, or finds the queue full: nobody else, and all of those.
 
-    How long the queue was is known between bounds: who has lost its place may wait in it or not.
+    How long a queue was is known between bounds: who has lost its place may wait in it or not.
     """
     if not life.calm:
         return []
     found = []
-    for number, stays in life.stays.items():
-        serving, reads_only = life.cluster.engines[number], number >= life.decoders
-        limit = serving.queue_limit
+    entries = range(life.decoders, len(life.cluster.engines)) if life.apart else range(life.decoders)
+    for number, row in life.by_number.items():
+        if row["outcome"] == "rejected":
+            handed = row["first_token_at_ns"] is not None
+            doors = range(life.decoders) if handed else entries
+            if not any(_may_reject(life, door, row, handed) for door in doors):
+                found.append(f"request {number} is rejected without a reason")
+    for door, stays in life.stays.items():
+        limit = life.cluster.engines[door].queue_limit
         for stay in stays:
-            row, at = stay.request, stay.since
-            rejected = row["outcome"] == "rejected" and row["replica"] == number
-            fits = fits_alone(serving, row, 1 if reads_only else row["output_tokens"])
-            if not stay.entry:  # handed over: queues take it however long they are
-                if rejected == fits:
-                    found.append(f"request {row['request_id']} fits {fits}, rejected {rejected}")
-                continue
-            earlier = [s for s in stays if s.entry and s.request["request_id"] < row["request_id"]]
-            waiting = [s for s in earlier if not s.admitted(at - 1) and s.until >= at]
-            surely = sum(s.until > at for s in waiting)
-            back = sum(s.admitted(at - 1) and s.until >= at and s.request["preemptions"] > 0 for s in stays)
-            if rejected and fits and (limit is None or len(waiting) + back < limit):
-                found.append(f"request {row['request_id']} is rejected, {len(waiting)} wait, limit {limit}")
-            if not rejected and not fits:
-                found.append(f"request {row['request_id']} could never be served and was not rejected")
-            if not rejected and limit is not None and surely >= limit:
-                found.append(f"request {row['request_id']} is taken where {surely} wait, limit {limit}")
+            row = stay.request
+            if not fits_alone(
+                life.cluster.engines[door], row, 1 if door >= life.decoders else row["output_tokens"]
+            ):
+                found.append(f"request {row['request_id']} could never be served in {door}, which took it")
+            if stay.entry and limit is not None and (n := len(_queued(life, door, row, sure=True))) >= limit:
+                found.append(f"request {row['request_id']} is taken in {door} where {n} wait, limit {limit}")
     return found
+
+
+def _may_reject(life: Life, door: int, row: Row, handed: bool) -> bool:
+    serving = life.cluster.engines[door]
+    limit = None if handed else serving.queue_limit
+    full = limit is not None and len(_queued(life, door, row, sure=False)) >= limit
+    return full or not fits_alone(serving, row, 1 if door >= life.decoders else row["output_tokens"])
+
+
+def _queued(life: Life, door: int, row: Row, *, sure: bool) -> list[Stay]:
+    """Who waited, surely or perhaps, in an engine that reads prompts when a request came."""
+    at, number = row["arrived_at_ns"], row["request_id"]
+    before = [s for s in life.stays[door] if s.entry and s.request["request_id"] < number]
+    if sure:
+        return [s for s in before if not s.admitted(at - 1) and s.until > at]
+    return [s for s in before if s.until >= at and (not s.admitted(at - 1) or s.request["preemptions"])]
 
 
 def fits_alone(serving: Serving, row: Row, output: int) -> bool:

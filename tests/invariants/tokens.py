@@ -10,6 +10,7 @@ from simspec.serving.config import Speculation
 from simspec.serving.verdicts import PLACES_A_STREAM, Mean, Rates, Recorded, Source
 from simspec.streams import stream
 from tests.invariants.life import Life
+from tests.reference_serving_parts import luck
 
 
 def drafts_shrink_on_their_way(life: Life) -> list[str]:
@@ -35,16 +36,16 @@ def steps_are_the_sums_of_their_rows(life: Life) -> list[str]:
         )
         read = len(turns) - step["decoding_requests"]
         if said != sums:
-            found.append(f"step {step['step']}: (drafted, accepted, emitted) {said}, its rows say {sums}")
+            found.append(f"step {step['row']}: (drafted, accepted, emitted) {said}, its rows say {sums}")
         if not 0 <= read <= step["prefilling_requests"]:
-            found.append(f"step {step['step']}: {len(turns)} emit, {step['decoding_requests']} decode")
+            found.append(f"step {step['row']}: {len(turns)} emit, {step['decoding_requests']} decode")
         if step["emitted_tokens"] != step["decoding_requests"] + step["accepted_tokens"] + read:
-            found.append(f"step {step['step']}: {step['emitted_tokens']} emitted; {read} prompts ended")
+            found.append(f"step {step['row']}: {step['emitted_tokens']} emitted; {read} prompts ended")
         if (
             sum(turn.reads is True for turn in turns) > read
             or sum(turn.reads is False for turn in turns) > (step["decoding_requests"])
         ):
-            found.append(f"step {step['step']}: not {read} of its rows can have been read")
+            found.append(f"step {step['row']}: not {read} of its rows can have been read")
     return found
 
 
@@ -87,7 +88,7 @@ def passes_are_rows(life: Life) -> list[str]:
 def texts_end_where_they_should(life: Life) -> list[str]:
     """No draft reaches past the answer's end less the target's own token, and no text past its length."""
     return [
-        f"step {turn.step['step']}: request {number} has {turn.before} of {turn.request['output_tokens']} "
+        f"step {turn.step['row']}: request {number} has {turn.before} of {turn.request['output_tokens']} "
         f"tokens, drafts {turn.row['drafted_tokens']} and emits {turn.row['emitted_tokens']}"
         for number, turns in life.turns.items()
         for turn in turns
@@ -101,7 +102,7 @@ def requests_are_in_one_place_at_a_time(life: Life) -> list[str]:
     found = []
     for number, turns in life.turns.items():
         row = life.by_number[number]
-        spans = [(t.step["started_at_ns"], life.ends[t.step["step"]]) for t in turns]
+        spans = [(t.step["started_at_ns"], life.ends[t.step["row"]]) for t in turns]
         if spans and (spans[0][0] < row["admitted_at_ns"] or spans[-1][1] > row["ended_at_ns"]):
             found.append(f"request {number} emits in {spans}, which it is not there for")
         found += [f"request {number} is in two steps, {a} and {b}" for a, b in pairwise(spans) if b[0] < a[1]]
@@ -117,9 +118,9 @@ def instants_are_those_of_steps(life: Life) -> list[str]:
         turns = life.turns[number]
         first, admitted = row["first_token_at_ns"], row["admitted_at_ns"]
         since = [turn for turn in turns if turn.before == 0][-1:]
-        if first is not None and (not since or first != life.ends[since[0].step["step"]]):
+        if first is not None and (not since or first != life.ends[since[0].step["row"]]):
             found.append(f"request {number}: its first token came at {first}, by no step of its own")
-        if row["outcome"] == "finished" and row["ended_at_ns"] != life.ends[turns[-1].step["step"]]:
+        if row["outcome"] == "finished" and row["ended_at_ns"] != life.ends[turns[-1].step["row"]]:
             found.append(f"request {number} ends at {row['ended_at_ns']}, by no step of its own")
         # The step that was under way at the end is in no table.
         cut = row["outcome"] == "unfinished"
@@ -132,7 +133,7 @@ def instants_are_those_of_steps(life: Life) -> list[str]:
             if t.request["outcome"] == "finished" and life.turns[t.request["request_id"]][-1] is t
         ]
         if step["finished_requests"] != len(last_of):
-            found.append(f"step {step['step']} ends {step['finished_requests']}, requests say {len(last_of)}")
+            found.append(f"step {step['row']} ends {step['finished_requests']}, requests say {len(last_of)}")
     return found
 
 
@@ -143,7 +144,7 @@ def context_is_the_rows_texts(life: Life) -> list[str]:
         least = sum(turn.text for turn in turns if turn.reads is False)
         most = sum(turn.text for turn in turns if turn.reads is not True)
         if not least <= step["context_tokens"] <= most:
-            found.append(f"step {step['step']}: context {step['context_tokens']}, texts {least} to {most}")
+            found.append(f"step {step['row']}: context {step['context_tokens']}, texts {least} to {most}")
     return found
 
 
@@ -153,7 +154,7 @@ def prompts_are_read_once(life: Life) -> list[str]:
     for step in life.steps:
         tokens, prompts = step["prefill_tokens"], step["prefilling_requests"]
         if not prompts <= tokens or (tokens and not prompts):
-            found.append(f"step {step['step']}: {tokens} tokens of {prompts} prompts are read")
+            found.append(f"step {step['row']}: {tokens} tokens of {prompts} prompts are read")
     read = sum(step["prefill_tokens"] for step in life.steps)
     least = sum(t.text for turns in life.turns.values() for t in turns if t.reads)
     most = sum(
@@ -205,7 +206,7 @@ def luck_is_in_the_place(life: Life) -> list[str]:
             right, said = min(int(known[key][turn.before]), drafted), turn.row["accepted_tokens"]
             if said != right if exact else said > right:
                 found.append(
-                    f"step {step['step']}, place {turn.before} of request {number}: {said} of {drafted} drafts "
+                    f"step {step['row']}, place {turn.before} of request {number}: {said} of {drafted} "
                     f"accepted, its luck is {right}"
                 )
     return found
@@ -218,8 +219,8 @@ def _source(speculation: Speculation, drafter: int) -> Source:
 def _runs(source: Source, seed: int, number: int, output: int) -> np.ndarray:
     """Leading drafts that are right at each place of a request's answer."""
     if isinstance(source, Rates):
-        luck = stream(seed, "acceptance", number).random(output)
-        return (np.asarray(source.survival)[:, None] > luck).sum(axis=0)
+        drawn = luck(seed, number).random(output)
+        return (np.asarray(source.survival)[:, None] > drawn).sum(axis=0)
     assert isinstance(source, Recorded)
     group, member = divmod(number, PLACES_A_STREAM)
     random = stream(seed, "acceptance", "places", group)
@@ -245,7 +246,7 @@ def a_mean_is_kept_to_within_one(life: Life) -> list[str]:
                 break
             owed += sum(source.survival[: turn.row["drafted_tokens"]]) - turn.row["accepted_tokens"]
             if not -1.001 < owed < 1.001:
-                found.append(f"request {number} is owed {owed} drafts in step {turn.step['step']}")
+                found.append(f"request {number} is owed {owed} drafts in step {turn.step['row']}")
     return found
 
 
@@ -260,7 +261,7 @@ def what_is_sure_is_accepted(life: Life) -> list[str]:
         survival = getattr(source, "survival", (0.5,))
         for always, right in ((1.0, step["submitted_tokens"]), (0.0, 0)):
             if all(rate == always for rate in survival) and step["accepted_tokens"] != right:
-                found.append(f"step {step['step']}: {step['accepted_tokens']} accepted, {right} are right")
+                found.append(f"step {step['row']}: {step['accepted_tokens']} accepted, {right} are right")
     return found
 
 

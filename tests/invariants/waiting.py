@@ -10,7 +10,7 @@ from tests.invariants.life import Life, Stay
 def rows_fit_the_slots(life: Life) -> list[str]:
     """A slot holds one request."""
     return [
-        f"step {step['step']}: {step['decoding_requests']} rows and {step['prefilling_requests']} prompts"
+        f"step {step['row']}: {step['decoding_requests']} rows and {step['prefilling_requests']} prompts"
         for step in life.steps
         if step["decoding_requests"] + step["prefilling_requests"] > life.engine(step).slots
     ]
@@ -25,7 +25,7 @@ def the_token_budget_is_kept(life: Life) -> list[str]:
         first = serving.prefill == "whole" and step["prefilling_requests"] == 1
         if step["prefill_tokens"] > max(left, 0) and not first:
             found.append(
-                f"step {step['step']}: {step['prefill_tokens']} tokens are read, the budget has {left}"
+                f"step {step['row']}: {step['prefill_tokens']} tokens are read, the budget has {left}"
             )
     return found
 
@@ -33,7 +33,7 @@ def the_token_budget_is_kept(life: Life) -> list[str]:
 def reading_alone_is_alone(life: Life) -> list[str]:
     """Where prompts are not read beside decoding, no step does both."""
     return [
-        f"step {step['step']} does both"
+        f"step {step['row']} does both"
         for step in life.steps
         if not life.engine(step).mixed and step["decoding_requests"] and step["prefilling_requests"]
     ]
@@ -57,14 +57,14 @@ def patience_is_kept(life: Life) -> list[str]:
 
 
 def first_come_first_served(life: Life) -> list[str]:
-    """M30: in an engine, whoever is admitted finds nobody waiting who came before and has not been admitted."""
+    """M30: in an engine, whoever is admitted finds nobody waiting who came before and never was."""
     found = []
     for number, stays in life.stays.items():
         entries = [s for s in stays if s.entry and s.request["outcome"] != "rejected"]
         for place, later in enumerate(entries):
             at = later.request["admitted_at_ns"]
             found += [
-                f"engine {number}: request {later.request['request_id']} is admitted at {at} ahead of request "
+                f"engine {number}: request {later.request['request_id']} is admitted at {at} before "
                 f"{s.request['request_id']}"
                 for s in entries[:place]
                 if at is not None and not s.admitted(at) and at < s.until
@@ -83,7 +83,7 @@ def queues_are_as_long_as_told(life: Life) -> list[str]:
             waiting = len(_waiting(life.stays[number], step["started_at_ns"]))
             lost += step["preempted_requests"]
             if not waiting <= step["queued_requests"] <= waiting + lost:
-                found.append(f"step {step['step']}: {step['queued_requests']} queued, {waiting} wait")
+                found.append(f"step {step['row']}: {step['queued_requests']} queued, {waiting} wait")
     return found
 
 
@@ -108,15 +108,15 @@ def nobody_waits_who_could_be_admitted(life: Life) -> list[str]:
                 # Handed over: they decode from their admission on, and when that was is not in the tables.
                 there = sum(s.since <= at < s.until for s in stays)
                 if not limited(serving) and step["decoding_requests"] != min(there, serving.slots):
-                    found.append(f"step {step['step']}: {step['decoding_requests']} rows of {there} there")
+                    found.append(f"step {step['row']}: {step['decoding_requests']} rows of {there} there")
                 continue
             held = sum(s.entry and s.admitted(at) and at < s.until for s in stays)
             waiting = _waiting(stays, at)
             if held > serving.slots:
-                found.append(f"step {step['step']}: {held} hold a slot")
+                found.append(f"step {step['row']}: {held} hold a slot")
             if waiting and held < serving.slots and _has_room(serving, step, waiting[0].request, held):
                 found.append(
-                    f"step {step['step']}: request {waiting[0].request['request_id']} waits, {held} of "
+                    f"step {step['row']}: request {waiting[0].request['request_id']} waits, {held} of "
                     f"{serving.slots} slots are held, {step['target_blocks']} blocks in use"
                 )
     return found

@@ -98,7 +98,7 @@ def test_replay_equals_a_real_run(made, chain, rule):
 
 @pytest.mark.parametrize(("drafter", "length"), [("causal", 7), ("full", 9), ("near", 4)])
 def test_drafting_is_priced_at_the_widths_that_ran(made, drafter, length):
-    """Every drafting forward of a lone request, in order: its width, and how many there were."""
+    """Every drafting forward of a lone request: how many there were of each width."""
     from simspec.record.decoded import Settings
     from simspec.record.executor import decode
     from simspec.replay.lockstep import price
@@ -109,26 +109,26 @@ def test_drafting_is_priced_at_the_widths_that_ran(made, drafter, length):
     settings = Settings(trace.manifest.output_tokens, trace.manifest.block_length)
     for r, prompt in enumerate(prompts):
         decoded = decode(models, [Schedule(chain, rule)], [prompt], settings)
-        ran = sorted(f.width for f in decoded.forwards if f.model == drafter and f.cycle >= 0)
-        cost = _Widths(drafter)
-        price(replayed, np.array([[r]]), [cost], lookup=False)
-        assert sorted(cost.seen) == ran
+        ran = [f.width for f in decoded.forwards if f.model == drafter and f.cycle >= 0]
+        widths = range(1, max(ran) + 2)
+        counts = price(replayed, np.array([[r]]), [_OneEach(drafter, w) for w in widths], lookup=False)
+        assert {w: int(c.seconds[0]) for w, c in zip(widths, counts, strict=True)} == {
+            w: ran.count(w) for w in widths
+        }
 
 
-class _Widths:
-    """A cost that remembers how wide a model's forwards were."""
+class _OneEach:
+    """A cost that counts a model's forwards of one width."""
 
-    name = label = "widths"
+    name = label = "counts"
     step_overhead_seconds = 0.0
 
-    def __init__(self, model):
-        self.model, self.seen = model, []
+    def __init__(self, model, width):
+        self.model, self.width = model, width
         self.models = frozenset({model, "target"})
 
     def forward_seconds(self, model, shape):
-        if model == self.model:
-            self.seen += shape.width.tolist()
-        return np.ones(np.shape(shape.rows))
+        return ((shape.width == self.width) & (model == self.model)) * 1.0
 
 
 def test_recorded_blocks_are_what_the_drafter_drafts(made):

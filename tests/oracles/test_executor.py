@@ -274,7 +274,7 @@ def test_sampled_texts_follow_the_targets_distribution(schedule, sampling):
 
 def test_a_wrong_proposal_would_be_seen(monkeypatch):
     """The same test fails where survivors are weighed against the first drafter (claim S5b)."""
-    from simspec.record import executor
+    from simspec.record import live
     from simspec.speculation.verify import RejectionJudge
 
     class Uncorrected(RejectionJudge):
@@ -282,7 +282,7 @@ def test_a_wrong_proposal_would_be_seen(monkeypatch):
             settled = super().settle(block, words)
             return replace(settled, survivors=block.first(settled.accepted))
 
-    monkeypatch.setattr(executor, "RejectionJudge", Uncorrected)
+    monkeypatch.setattr(live, "RejectionJudge", Uncorrected)
     schedule, sampling = SAMPLED[4]
     with pytest.raises(AssertionError):
         test_sampled_texts_follow_the_targets_distribution(schedule, sampling)

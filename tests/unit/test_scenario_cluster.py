@@ -13,9 +13,9 @@ from simspec.scenario.figures import measure
 from simspec.scenario.run import run
 from simspec.serving.cluster import Cluster
 from simspec.serving.step import PARTS
-from simspec.sweep.passes import IDLE, passes
+from simspec.sweep.passes import IDLE
 from tests.unit.test_scenario_figures import made, measured, simulated
-from tests.unit.test_sweep_passes import ran
+from tests.unit.test_sweep_passes import ran, told
 
 FAILING = {
     "replicas": 3,
@@ -105,15 +105,15 @@ def test_times_between_tokens_of_two_engines_are_those_of_their_requests(tmp_pat
     steps_only = measure(
         replace(records, emissions=None), built.cluster, built.scenario.objectives, built.scenario.warm_up
     )["itl_seconds"]
-    told = measured(built, records)["itl_seconds"]
+    both = measured(built, records)["itl_seconds"]
     assert steps_only["unknown_because"] is None
     for name in ("per_chunk", "per_token"):
-        assert steps_only[name] == pytest.approx(told[name])
+        assert steps_only[name] == pytest.approx(both[name])
 
 
 def test_the_time_of_a_token_of_two_engines_is_the_throughput(tmp_path):
     steps, requests, figures = ran(tmp_path, cluster={"replicas": 2}, workload={"rate": 200.0})
-    found = passes(steps, requests, 0)
+    found = told(steps, requests, engines=2)
     engine = sum(found[f"engine.{part}"] for part in (*PARTS, IDLE)) / found["engine.tokens"]
     # A token takes as many engines as there are.
     assert engine == pytest.approx(2 / figures["throughput_tokens_per_second"], rel=1e-12)

@@ -41,7 +41,8 @@ def simulated(built: Built, *, emissions: bool = False) -> Records:
 
 
 def measured(built: Built, records: Records) -> dict[str, Any]:
-    return measure(records, built.cluster, built.scenario.objectives, built.scenario.warm_up)
+    scenario = built.scenario
+    return measure(records, built.cluster, scenario.objectives, scenario.warm_up, scenario.cool_down)
 
 
 def test_without_warm_up_they_are_the_engines_own_figures(tmp_path):

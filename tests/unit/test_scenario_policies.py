@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from simspec.errors import BadInput
@@ -87,6 +89,33 @@ def test_switching_and_graphs(tmp_path):
     ]
     assert built.serving.costs.graphs == Graphs(tokens=(8, 64), beyond_factor=1.5)
     assert run(built, 0).figures["requests"]["finished"] == 60
+
+
+def test_drafts_are_told_by_who_drafted_and_what_was_submitted(tmp_path):
+    """By the table of steps; of two drafters of one name, by their places."""
+    others = [{"drafter": "ngram"}, {"drafter": "skip-2"}]
+    policy = {"kind": "switching", "longest": 5}
+    draft = told_of_steps(tmp_path, policy, ["skip-2 #0", "ngram", "skip-2 #2"], others=others)
+    assert draft["submitted_tokens"] == draft["drafted_tokens"]
+    joint = told_of_steps(tmp_path, {"kind": "joint", "longest": 8}, ["skip-2"])
+    assert joint["accepted_tokens"] <= joint["submitted_tokens"] < joint["drafted_tokens"]
+    off = run(build(read_scenario(replayed(tmp_path, {"kind": "fixed", "draft_tokens": 0}))), 0).figures
+    assert off["draft"]["shares_by_drafter"] == {}
+
+
+def told_of_steps(folder: Path, policy: dict[str, Any], names: list[str], **more: Any) -> dict[str, Any]:
+    """The section, once it is what a loop over the table of steps says."""
+    tables = folder / policy["kind"]
+    tables.mkdir()
+    built = build(read_scenario(replayed(folder, policy, **more)))
+    draft: dict[str, Any] = run(built, 0, folder=tables).figures["draft"]
+    steps = pq.read_table(tables / "steps.parquet").to_pylist()
+    who = Counter(step["drafter"] for step in steps if step["drafted_tokens"])
+    shares = {name: who[i] / who.total() for i, name in enumerate(names)}
+    assert draft["shares_by_drafter"] == pytest.approx(shares)
+    for name in ("drafted_tokens", "submitted_tokens", "accepted_tokens"):
+        assert draft[name] == sum(step[name] for step in steps)
+    return draft
 
 
 RATES = {"kind": "rates", "survival": [0.8, 0.5, 0.3]}

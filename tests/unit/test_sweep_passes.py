@@ -7,6 +7,8 @@ from fractions import Fraction
 import pyarrow.parquet as pq
 import pytest
 
+from simspec.scenario.config import CoolDownPart, WarmUpPart
+from simspec.scenario.period import period
 from simspec.scenario.run import run
 from simspec.sweep.passes import IDLE, PARTS, TOKENS, parts_of, passes, terms
 from tests.unit.test_scenario_paired import made
@@ -37,10 +39,18 @@ def ran(folder, **changes):
     return steps, requests, figures
 
 
+EVERYTHING = WarmUpPart()
+
+
+def told(steps, requests, engines=1, warm_up=EVERYTHING):
+    """Passes after a warm-up."""
+    return passes(steps, requests, period(warm_up, CoolDownPart(), steps, requests, engines))
+
+
 @pytest.mark.parametrize("name", ENGINES)
 def test_parts_over_tokens_are_the_throughput_and_the_tpot(tmp_path, name):
     steps, requests, figures = ran(tmp_path, **ENGINES[name])
-    found = passes(steps, requests, 0)
+    found = told(steps, requests)
     engine = sum(found[f"engine.{part}"] for part in (*PARTS, IDLE)) / found["engine.tokens"]
     assert engine == pytest.approx(1 / figures["throughput_tokens_per_second"], rel=1e-12)
     # Pooled: all time after first tokens over all tokens after them, whole nanoseconds.
@@ -58,19 +68,20 @@ def test_parts_over_tokens_are_the_throughput_and_the_tpot(tmp_path, name):
 
 def test_a_warm_up_is_left_out(tmp_path):
     steps, requests, figures = ran(tmp_path, warm_up={"seconds": 0.7})
-    found = passes(steps, requests, 700_000_000)
+    found = told(steps, requests, warm_up=WarmUpPart(seconds=0.7))
     engine = sum(found[f"engine.{part}"] for part in (*PARTS, IDLE)) / found["engine.tokens"]
     assert engine == pytest.approx(1 / figures["throughput_tokens_per_second"], rel=1e-12)
-    assert set(passes(steps, requests, 1 << 62).values()) == {None}
-    assert passes(steps, requests, 1 << 62).keys() == found.keys()
+    nothing = told(steps, requests, warm_up=WarmUpPart(requests=1000))
+    assert set(nothing.values()) == {None}
+    assert nothing.keys() == found.keys()
 
 
 @pytest.mark.parametrize("rate", [5.0, 60.0, 500.0])
 @pytest.mark.parametrize("view", ["engine", "requests"])
 def test_the_margin_is_above_zero_where_a_token_takes_less(tmp_path, rate, view):
     workload = {"rate": rate}
-    on = passes(*ran(tmp_path / "on", workload=workload)[:2], 0)
-    off = passes(*ran(tmp_path / "off", workload=workload, speculation={"policy": {"kind": "off"}})[:2], 0)
+    on = told(*ran(tmp_path / "on", workload=workload)[:2])
+    off = told(*ran(tmp_path / "off", workload=workload, speculation={"policy": {"kind": "off"}})[:2])
     found = terms(view, on, off)
     token = [sum(run[f"{view}.{p}"] for p in parts_of(view)) / run[f"{view}.{TOKENS}"] for run in (on, off)]
     assert (found["margin"] > 0) == (token[0] < token[1])

@@ -8,6 +8,7 @@ from simspec.strategies.distributions import Distribution, distributions
 
 Pair = tuple[Distribution, Distribution]
 Triple = tuple[Distribution, Distribution, Distribution]
+OVER_PAIRS = "all pairs over 2 and 3 tokens with small denominators; random pairs over 2 to 4 tokens"
 
 
 def alike(count: int) -> st.SearchStrategy[tuple[Distribution, ...]]:

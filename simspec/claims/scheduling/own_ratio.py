@@ -29,8 +29,8 @@ def _own_ratio(case: Kinds) -> Outcome:
     if found == best:
         return None
     rows = [
-        f"{told}; best ratio at {d}, {number(x[d] / t[d])} tokens a second"
-        for told, x, t, d in zip(told(case), case.tokens, case.curves, lengths, strict=True)
+        f"{one}; best ratio at {d}, {number(x[d] / t[d])} tokens a second"
+        for one, x, t, d in zip(told(case), case.tokens, case.curves, lengths, strict=True)
     ]
     return against(
         *rows,

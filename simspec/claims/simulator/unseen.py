@@ -181,7 +181,7 @@ M9 = Claim(
         "A rule is given confidences, a limit and costs. It is told of verdicts after the cycle; confidences "
         "and the limit are there for the whole block, so that a rule does not look past its own drafts is a "
         "promise, and this holds them to it. Oracles are told apart by their type: they prescribe by "
-        "position. Chain schedulers are M9b's."
+        "position. Chain schedulers are M9b's, policies under load M9c's."
     ),
     broken=(
         M9_STATEMENT.but("The same of hindsight, were it a rule", _blind(_hindsight), every=_few_peeks),

@@ -1,0 +1,337 @@
+"""What routing gains: schedulers that pick the chain of every cycle, beside static ones and oracles.
+
+Prompts are scored in two halves (even and odd numbers), each with what was tuned on the other.
+Batches and bootstrap draws stay within a half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from simspec.compare.batches import Draws, batch_requests, draw_prompts, request_starts
+from simspec.compare.route_schedulers import SCHEDULERS, Factory, Tuned, priors
+from simspec.cost.models import CostModel
+from simspec.errors import BadInput
+from simspec.metrics import estimate, percent_over
+from simspec.oracle.lagged import Follow, LaggedProgram
+from simspec.replay.candidates import CandidateTable, tabulate
+from simspec.replay.evidence import Similarity
+from simspec.replay.lockstep import price
+from simspec.replay.routed import Foreseeing, route
+from simspec.replay.trajectories import run
+from simspec.speculation.chains import all_chains
+from simspec.speculation.lengths import Static
+from simspec.speculation.routing import Always, Candidate
+from simspec.traces.index import Ints, Trace
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str], None]
+
+PLAIN, PAIR, BOUND = "target-only", "static-pair", "dynamic-program"
+
+
+@dataclass(frozen=True)
+class RouteSettings:
+    """What is routed: batch sizes, draft lengths, depth of chains, bootstrap draws of prompts.
+
+    ``split`` lets every request of a batch take its own chain (of the routers; not the static ones
+    and oracles).
+    """
+
+    batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    lengths: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
+    deepest: int = 3
+    draws: int = 100
+    seed: int = 0
+    split: bool = False
+
+
+@dataclass(frozen=True)
+class Score:
+    """One scheduler at one batch size, row 0 being all prompts once; sums over both halves.
+
+    Attributes:
+        seconds, tokens: by draw, (draws + 1,).
+        decisions, switches: of row 0; a switch is to another chain.
+        catching_up: share of row 0's seconds.
+        taken: how often each candidate was, over all draws, (K,).
+    """
+
+    seconds: Floats
+    tokens: Floats
+    decisions: int = 0
+    switches: int = 0
+    catching_up: float = 0.0
+    taken: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def per_token(self) -> Floats:
+        return np.asarray(self.seconds / self.tokens)
+
+    def plus(self, other: Score) -> Score:
+        both = self.seconds[0] + other.seconds[0]
+        late = self.catching_up * self.seconds[0] + other.catching_up * other.seconds[0]
+        return Score(
+            self.seconds + other.seconds,
+            self.tokens + other.tokens,
+            self.decisions + other.decisions,
+            self.switches + other.switches,
+            float(late / both),
+            self.taken + other.taken,
+        )
+
+
+@dataclass(frozen=True)
+class RouteStudy:
+    """Scores by batch size and scheduler under one cost."""
+
+    cost: CostModel
+    candidates: list[Candidate]
+    scores: dict[int, dict[str, Score]]
+    settings: RouteSettings
+
+    def as_json(self) -> dict[str, Any]:
+        """See :mod:`simspec.cli.route` for the keys."""
+        return {
+            "cost": {"name": self.cost.name, "label": self.cost.label},
+            "candidates": len(self.candidates),
+            "split": self.settings.split,
+            "batches": {
+                str(batch): {name: self._json(batch, name) for name in scores}
+                for batch, scores in self.scores.items()
+            },
+        }
+
+    def _json(self, batch: int, name: str) -> dict[str, Any]:
+        scores = self.scores[batch]
+        score = scores[name]
+        rate = 1.0 / score.per_token
+        out: dict[str, Any] = {}
+        figures = {
+            "tokens_per_second": rate,
+            "speedup": _ratio(scores.get(PLAIN), score),
+            "over_static_pair": _ratio(scores.get(PAIR), score),
+            "regret": None
+            if BOUND not in scores
+            else np.asarray(percent_over(score.per_token, scores[BOUND].per_token)),
+        }
+        for key, values in figures.items():
+            found = None if values is None else estimate(float(values[0]), values[1:])
+            out[key] = None if found is None else found.value
+            out[f"{key}_interval"] = [None, None] if found is None else [found.low, found.high]
+        out["switches_per_cycle"] = score.switches / score.decisions if score.decisions else 0.0
+        out["catching_up_share"] = score.catching_up
+        most = np.argsort(-score.taken, kind="stable")[:3]
+        out["taken"] = [
+            {
+                "chain": list(self.candidates[k][0].levels),
+                "semantics": self.candidates[k][0].semantics if self.candidates[k][0].intermediates else None,
+                "draft_length": self.candidates[k][1],
+                "share": float(score.taken[k] / score.taken.sum()),
+            }
+            for k in most
+            if score.taken[k]
+        ]
+        return out
+
+
+def _ratio(slower: Score | None, score: Score) -> Floats | None:
+    return None if slower is None else np.asarray(slower.per_token / score.per_token)
+
+
+def candidates_of(trace: Trace, cost: CostModel, settings: RouteSettings) -> list[Candidate]:
+    """Every chain and length that the cost can price.
+
+    Raises:
+        BadInput: when that leaves no drafter.
+    """
+    models = list(trace.manifest.models)
+    chains = all_chains(models, trace.target, set(models) - set(trace.verifiers), settings.deepest)
+    able = [c for c in chains if set(c.levels) <= cost.models]
+    if trace.target not in cost.models or len(able) < 2:
+        raise BadInput(
+            f"cost {cost.name!r} prices {sorted(cost.models)}",
+            allowed=f"{trace.target} and one of {sorted(trace.drafters)}",
+        )
+    return [(c, n) for c in able for n in (settings.lengths if c.drafter else (0,))]
+
+
+def halves(trace: Trace) -> list[tuple[Ints, Ints]]:
+    """Prompts to score and prompts to tune on, twice; a single prompt is its own other half."""
+    even, odd = np.arange(0, len(trace.prompts), 2), np.arange(1, len(trace.prompts), 2)
+    return [(even, odd), (odd, even)] if len(odd) else [(even, even)]
+
+
+def study_routes(
+    trace: Trace,
+    cost: CostModel,
+    settings: RouteSettings,
+    *,
+    schedulers: Mapping[str, Factory] | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> RouteStudy:
+    """Replay every scheduler at every batch size; at batch 1 with the dynamic program's bound.
+
+    Args:
+        schedulers: which, by name; all of :data:`~simspec.compare.route_schedulers.SCHEDULERS` by default.
+        jobs: processes; the result does not depend on it.
+        progress: called with a line to show now and then.
+    """
+    factories = dict(SCHEDULERS if schedulers is None else schedulers)
+    table = tabulate(trace, candidates_of(trace, cost, settings))
+    parts = halves(trace)
+    static = static_seconds(table, cost, settings, parts, jobs)
+    if progress:
+        progress(
+            f"tuned {len(table.pool.candidates)} static candidates at {len(settings.batches)} batch sizes"
+        )
+    similarity = Similarity.of(trace)
+    pieces = [(b, h) for b in settings.batches for h in range(len(parts))]
+    work: list[Any] = [
+        joblib.delayed(_piece)(
+            table, cost, settings, factories, parts[h], static[b][h], static[b][-1 - h], b, similarity
+        )
+        for b, h in pieces
+    ]
+    if 1 in settings.batches:
+        # One piece each, so that the program's longest texts do not wait for one another.
+        work += [joblib.delayed(_bound)(table, cost, settings, part) for part, _ in parts]
+        pieces += [(0, h) for h in range(len(parts))]
+    scores: dict[int, dict[str, Score]] = {}
+    done = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
+    for (batch, _), found in zip(pieces, done, strict=True):
+        mine = scores.setdefault(batch or 1, {})
+        for name, score in found.items():
+            mine[name] = mine[name].plus(score) if name in mine else score
+        if progress:
+            progress(f"routed batch size {batch}" if batch else "solved half of the dynamic programs")
+    return RouteStudy(cost, list(table.pool.candidates), scores, settings)
+
+
+def _plan(
+    trace: Trace, part: Ints, settings: RouteSettings, batch: int, draws: int
+) -> tuple[Draws, Ints, Ints]:
+    """Draws of a half, and its batches with the draw of each; alone, every prompt once and no draw."""
+    drawn = draw_prompts(trace, draws, settings.seed, among=part)
+    if batch == 1:  # alone, a prompt takes the same time in every draw
+        return drawn, part[:, None], np.zeros(0, dtype=np.int64)
+    requests, owner = batch_requests(drawn, batch)
+    return drawn, requests, owner
+
+
+def _by_draw(drawn: Draws, requests: Ints, owner: Ints, values: Floats) -> Floats:
+    if len(owner):
+        return np.asarray(np.bincount(owner, weights=values))
+    every = np.zeros(drawn.total)
+    every[requests[:, 0]] = values
+    return np.asarray(drawn.counts() @ every)
+
+
+def static_seconds(
+    table: CandidateTable,
+    cost: CostModel,
+    settings: RouteSettings,
+    parts: Sequence[tuple[Ints, Ints]],
+    jobs: int,
+) -> dict[int, list[Floats]]:
+    """Seconds a token of each candidate for ever, on each half's prompts once: by batch, (K,) a half."""
+    count = len(table.pool.candidates)
+    pieces = [range(i, count, 8) for i in range(min(8, count))]
+    done = joblib.Parallel(n_jobs=jobs)(
+        joblib.delayed(_static_piece)(
+            table.trace, cost, settings, parts, [table.pool.candidates[k] for k in p]
+        )
+        for p in pieces
+    )
+    out = {b: [np.empty(count) for _ in parts] for b in settings.batches}
+    for piece, found in zip(pieces, done, strict=True):
+        for (b, h), values in found.items():
+            out[b][h][list(piece)] = values
+    return out
+
+
+def _static_piece(
+    trace: Trace,
+    cost: CostModel,
+    settings: RouteSettings,
+    parts: Sequence[tuple[Ints, Ints]],
+    candidates: Sequence[Candidate],
+) -> dict[tuple[int, int], Floats]:
+    start = request_starts(trace)
+    plans = {
+        (b, h): _plan(trace, part, settings, b, 0)[1]
+        for b in settings.batches
+        for h, (part, _) in enumerate(parts)
+    }
+    found = {key: np.empty(len(candidates)) for key in plans}
+    for i, (chain, length) in enumerate(candidates):
+        runs = run(trace, chain, Static(length) if length else None, start)
+        lookup = chain.drafter is not None and trace.is_lookup(chain.drafter)
+        for key, requests in plans.items():
+            times = price(runs, requests, [cost], lookup=lookup)[0]
+            found[key][i] = times.seconds.sum() / times.tokens.sum()
+    return found
+
+
+def _piece(
+    table: CandidateTable,
+    cost: CostModel,
+    settings: RouteSettings,
+    factories: Mapping[str, Factory],
+    part: tuple[Ints, Ints],
+    own: Floats,
+    other: Floats,
+    batch: int,
+    similarity: Similarity,
+) -> dict[str, Score]:
+    trace = table.trace
+    drawn, requests, owner = _plan(trace, part[0], settings, batch, settings.draws)
+    taught = draw_prompts(trace, 0, settings.seed, among=part[1])
+    tuned = Tuned(table, cost, other, own, priors(table, taught, max(settings.lengths)))
+    starts = request_starts(trace)[requests]
+    first = slice(None) if batch == 1 else owner == 0
+    found = {}
+    for name, factory in factories.items():
+        router = factory(tuned)
+        if router is None:
+            continue
+        single = settings.split and not isinstance(router, Foreseeing | Always)
+        done = route(table, cost, router, starts, split=single, similarity=similarity)
+        found[name] = Score(
+            _by_draw(drawn, requests, owner, done.seconds),
+            _by_draw(drawn, requests, owner, done.tokens.astype(np.float64)),
+            int(done.decisions[first].sum()),
+            int(done.switches[first].sum()),
+            float(done.catching_up[first].sum() / done.seconds[first].sum()),
+            done.chosen,
+        )
+    return found
+
+
+def _bound(table: CandidateTable, cost: CostModel, settings: RouteSettings, part: Ints) -> dict[str, Score]:
+    """The program's seconds, and what its schedule does when it is replayed."""
+    trace = table.trace
+    program = LaggedProgram(table, cost)
+    found = [program.least(int(trace.offsets[p])) for p in part]
+    drawn, requests, owner = _plan(trace, part, settings, 1, settings.draws)
+    laid_down = np.zeros(len(trace.tokens), dtype=np.int64)
+    for p, least in zip(part, found, strict=True):
+        laid_down[trace.offsets[p] + np.array(least.positions)] = least.candidates
+    done = route(table, cost, Follow(laid_down), request_starts(trace)[requests])
+    return {
+        BOUND: Score(
+            _by_draw(drawn, requests, owner, np.array([f.seconds for f in found])),
+            _by_draw(drawn, requests, owner, done.tokens.astype(np.float64)),
+            int(done.decisions.sum()),
+            int(done.switches.sum()),
+            float(done.catching_up.sum() / done.seconds.sum()),
+            done.chosen,
+        )
+    }

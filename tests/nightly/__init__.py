@@ -1,0 +1,1 @@
+"""Searching for long: `make nightly`."""
