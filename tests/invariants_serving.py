@@ -10,12 +10,23 @@ live beside the tests because no claim needs them. Each is shown to fail in
 
 from __future__ import annotations
 
-from tests.invariants import clusters, drafting, figures, instants, ledger, memory, requests, tokens, waiting
+from tests.invariants import (
+    clusters,
+    drafting,
+    figures,
+    instants,
+    ledger,
+    luck,
+    memory,
+    requests,
+    tokens,
+    waiting,
+)
 from tests.invariants.life import Law, Life
 
 INVARIANTS: dict[str, Law] = {
     law.__name__: law
-    for room in (requests, tokens, instants, waiting, memory, drafting, figures, clusters, ledger)
+    for room in (requests, tokens, luck, instants, waiting, memory, drafting, figures, clusters, ledger)
     for law in room.LAWS
 }
 

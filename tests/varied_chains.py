@@ -100,7 +100,7 @@ ROUTED = st.builds(
     st.lists(st.integers(0, LONGEST), min_size=1, max_size=3, unique=True).map(tuple),
     st.integers(1, 5),
     st.sampled_from([0.0, 0.05, 0.5]),
-    st.sampled_from(["reach", "reach-wide", "funnel"]),
+    st.sampled_from(["reach", "reach-wide", "funnel", "exact"]),
     st.floats(0, 1),
     st.sampled_from([0.5, 5.0]),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simspec.compare.batches import draw_prompts, request_starts
+from simspec.compare.route_batches import halves, static_seconds
 from simspec.compare.route_schedulers import SCHEDULERS, Factory, Tuned, priors
-from simspec.compare.routing import RouteSettings, candidates_of, halves, static_seconds
+from simspec.compare.routing import RouteSettings, candidates_of
 from simspec.cost.models import CostModel
 from simspec.errors import BadInput, unknown_name
 from simspec.oracle.lagged import LaggedProgram
 from simspec.replay.candidates import CandidateTable, tabulate
-from simspec.replay.routed import Foreseeing, RoutedCycle, route
+from simspec.replay.meter import RoutedCycle
+from simspec.replay.routed import Foreseeing, route
 from simspec.speculation.predicting import catching_up, tokens_a_cycle
 from simspec.speculation.routing import Candidate, Evidence, Ints, Pool, Router, Seen, State, View
 from simspec.speculation.schedulers_eq7 import SpecRouter
@@ -132,8 +134,7 @@ def explain(
     table = tabulate(trace, candidates_of(trace, cost, settings))
     parts = halves(trace)
     number = next(i for i, (score, _) in enumerate(parts) if prompt in score)
-    alone = replace(settings, batches=(1,))
-    static = static_seconds(table, cost, alone, parts, 1)[1]
+    static = static_seconds(table, cost, (1,), settings.seed, parts, 1)[1]
     taught = draw_prompts(trace, 0, settings.seed, among=parts[number][1])
     known = priors(table, taught, max(settings.lengths))
     router = factories[scheduler](Tuned(table, cost, static[-1 - number], static[number], known))

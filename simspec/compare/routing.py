@@ -6,7 +6,7 @@ Batches and bootstrap draws stay within a half.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,8 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from simspec.compare.batches import Draws, batch_requests, draw_prompts, request_starts
+from simspec.compare.batches import draw_prompts, request_starts
+from simspec.compare.route_batches import by_draw, halves, plan, static_seconds
 from simspec.compare.route_schedulers import SCHEDULERS, Factory, Tuned, priors
 from simspec.cost.models import CostModel
 from simspec.errors import BadInput
@@ -22,11 +23,8 @@ from simspec.metrics import estimate, percent_over
 from simspec.oracle.lagged import Follow, LaggedProgram
 from simspec.replay.candidates import CandidateTable, tabulate
 from simspec.replay.evidence import Similarity
-from simspec.replay.lockstep import price
 from simspec.replay.routed import Foreseeing, route
-from simspec.replay.trajectories import run
 from simspec.speculation.chains import all_chains
-from simspec.speculation.lengths import Static
 from simspec.speculation.routing import Always, Candidate
 from simspec.traces.index import Ints, Trace
 
@@ -162,12 +160,6 @@ def candidates_of(trace: Trace, cost: CostModel, settings: RouteSettings) -> lis
     return [(c, n) for c in able for n in (settings.lengths if c.drafter else (0,))]
 
 
-def halves(trace: Trace) -> list[tuple[Ints, Ints]]:
-    """Prompts to score and prompts to tune on, twice; a single prompt is its own other half."""
-    even, odd = np.arange(0, len(trace.prompts), 2), np.arange(1, len(trace.prompts), 2)
-    return [(even, odd), (odd, even)] if len(odd) else [(even, even)]
-
-
 def study_routes(
     trace: Trace,
     cost: CostModel,
@@ -187,7 +179,7 @@ def study_routes(
     factories = dict(SCHEDULERS if schedulers is None else schedulers)
     table = tabulate(trace, candidates_of(trace, cost, settings))
     parts = halves(trace)
-    static = static_seconds(table, cost, settings, parts, jobs)
+    static = static_seconds(table, cost, settings.batches, settings.seed, parts, jobs)
     if progress:
         progress(
             f"tuned {len(table.pool.candidates)} static candidates at {len(settings.batches)} batch sizes"
@@ -215,71 +207,6 @@ def study_routes(
     return RouteStudy(cost, list(table.pool.candidates), scores, settings)
 
 
-def _plan(
-    trace: Trace, part: Ints, settings: RouteSettings, batch: int, draws: int
-) -> tuple[Draws, Ints, Ints]:
-    """Draws of a half, and its batches with the draw of each; alone, every prompt once and no draw."""
-    drawn = draw_prompts(trace, draws, settings.seed, among=part)
-    if batch == 1:  # alone, a prompt takes the same time in every draw
-        return drawn, part[:, None], np.zeros(0, dtype=np.int64)
-    requests, owner = batch_requests(drawn, batch)
-    return drawn, requests, owner
-
-
-def _by_draw(drawn: Draws, requests: Ints, owner: Ints, values: Floats) -> Floats:
-    if len(owner):
-        return np.asarray(np.bincount(owner, weights=values))
-    every = np.zeros(drawn.total)
-    every[requests[:, 0]] = values
-    return np.asarray(drawn.counts() @ every)
-
-
-def static_seconds(
-    table: CandidateTable,
-    cost: CostModel,
-    settings: RouteSettings,
-    parts: Sequence[tuple[Ints, Ints]],
-    jobs: int,
-) -> dict[int, list[Floats]]:
-    """Seconds a token of each candidate for ever, on each half's prompts once: by batch, (K,) a half."""
-    count = len(table.pool.candidates)
-    pieces = [range(i, count, 8) for i in range(min(8, count))]
-    done = joblib.Parallel(n_jobs=jobs)(
-        joblib.delayed(_static_piece)(
-            table.trace, cost, settings, parts, [table.pool.candidates[k] for k in p]
-        )
-        for p in pieces
-    )
-    out = {b: [np.empty(count) for _ in parts] for b in settings.batches}
-    for piece, found in zip(pieces, done, strict=True):
-        for (b, h), values in found.items():
-            out[b][h][list(piece)] = values
-    return out
-
-
-def _static_piece(
-    trace: Trace,
-    cost: CostModel,
-    settings: RouteSettings,
-    parts: Sequence[tuple[Ints, Ints]],
-    candidates: Sequence[Candidate],
-) -> dict[tuple[int, int], Floats]:
-    start = request_starts(trace)
-    plans = {
-        (b, h): _plan(trace, part, settings, b, 0)[1]
-        for b in settings.batches
-        for h, (part, _) in enumerate(parts)
-    }
-    found = {key: np.empty(len(candidates)) for key in plans}
-    for i, (chain, length) in enumerate(candidates):
-        runs = run(trace, chain, Static(length) if length else None, start)
-        lookup = chain.drafter is not None and trace.is_lookup(chain.drafter)
-        for key, requests in plans.items():
-            times = price(runs, requests, [cost], lookup=lookup)[0]
-            found[key][i] = times.seconds.sum() / times.tokens.sum()
-    return found
-
-
 def _piece(
     table: CandidateTable,
     cost: CostModel,
@@ -292,7 +219,7 @@ def _piece(
     similarity: Similarity,
 ) -> dict[str, Score]:
     trace = table.trace
-    drawn, requests, owner = _plan(trace, part[0], settings, batch, settings.draws)
+    drawn, requests, owner = plan(trace, part[0], settings.seed, batch, settings.draws)
     taught = draw_prompts(trace, 0, settings.seed, among=part[1])
     tuned = Tuned(table, cost, other, own, priors(table, taught, max(settings.lengths)))
     starts = request_starts(trace)[requests]
@@ -305,8 +232,8 @@ def _piece(
         single = settings.split and not isinstance(router, Foreseeing | Always)
         done = route(table, cost, router, starts, split=single, similarity=similarity)
         found[name] = Score(
-            _by_draw(drawn, requests, owner, done.seconds),
-            _by_draw(drawn, requests, owner, done.tokens.astype(np.float64)),
+            by_draw(drawn, requests, owner, done.seconds),
+            by_draw(drawn, requests, owner, done.tokens.astype(np.float64)),
             int(done.decisions[first].sum()),
             int(done.switches[first].sum()),
             float(done.catching_up[first].sum() / done.seconds[first].sum()),
@@ -320,15 +247,15 @@ def _bound(table: CandidateTable, cost: CostModel, settings: RouteSettings, part
     trace = table.trace
     program = LaggedProgram(table, cost)
     found = [program.least(int(trace.offsets[p])) for p in part]
-    drawn, requests, owner = _plan(trace, part, settings, 1, settings.draws)
+    drawn, requests, owner = plan(trace, part, settings.seed, 1, settings.draws)
     laid_down = np.zeros(len(trace.tokens), dtype=np.int64)
     for p, least in zip(part, found, strict=True):
         laid_down[trace.offsets[p] + np.array(least.positions)] = least.candidates
     done = route(table, cost, Follow(laid_down), request_starts(trace)[requests])
     return {
         BOUND: Score(
-            _by_draw(drawn, requests, owner, np.array([f.seconds for f in found])),
-            _by_draw(drawn, requests, owner, done.tokens.astype(np.float64)),
+            by_draw(drawn, requests, owner, np.array([f.seconds for f in found])),
+            by_draw(drawn, requests, owner, done.tokens.astype(np.float64)),
             int(done.decisions.sum()),
             int(done.switches.sum()),
             float(done.catching_up.sum() / done.seconds.sum()),

@@ -28,6 +28,9 @@ from simspec.serving.verdicts import Source
 from simspec.traces.index import Trace, load_trace
 from simspec.traces.profile import PROFILE_NAME
 
+# Of all engines: each has its place in their arrays.
+MOST_SLOTS = 4_000_000
+
 T = TypeVar("T")
 CostOf = Callable[[str], CostModel]
 
@@ -125,6 +128,8 @@ def _cluster(told: ClusterPart, serving: Serving) -> Cluster:
         )
         prefill = (reader,) * one.replicas
         transfer = {name: getattr(one, name) for name in ("transfer_seconds", "transfer_token_seconds")}
+    if (slots := sum(one.slots for one in prefill) + told.replicas * serving.slots) > MOST_SLOTS:
+        raise BadInput(f"all engines together have {slots:,} slots", allowed=f"at most {MOST_SLOTS:,}")
     failures, device = told.failures, told.drafter_device
     return Cluster(
         (serving,) * told.replicas,
@@ -144,7 +149,7 @@ def _of_clusters(cluster: Cluster) -> list[str]:
     words = []
     if cluster.prefill:
         words += [
-            "a prompt's blocks are free as soon as it is handed over, and its KV cache takes no room on the way",
+            "a prompt's blocks are free as soon as it is handed over; its KV cache takes no room on the way",
             "transfers do not get in each other's way",
         ]
     if cluster.routing == "session-affine":

@@ -10,7 +10,20 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from simspec.scenario.parts import Above, Count, Kind, Name, Natural, Part, Seconds
+from simspec.scenario.parts import (
+    Above,
+    Clients,
+    Count,
+    Engines,
+    Kind,
+    Name,
+    Natural,
+    Part,
+    Requests,
+    Retries,
+    Seconds,
+    Slots,
+)
 from simspec.scenario.speculation import SpeculationPart
 
 LogFormat = Literal["azure", "burstgpt", "mooncake", "sharegpt"]
@@ -23,22 +36,22 @@ class PoissonLoad(Kind, tag="poisson", frozen=True):
     """``requests`` with independent exponential gaps, ``rate`` a second."""
 
     rate: Above
-    requests: Count
+    requests: Requests
 
 
 class GammaLoad(Kind, tag="gamma", frozen=True):
     """Gamma gaps; ``variation`` is their standard deviation over their mean: 1 is Poisson, more is bursts."""
 
     rate: Above
-    variation: Annotated[float, Meta(gt=0, le=100)]
-    requests: Count
+    variation: Annotated[float, Meta(ge=1e-6, le=100)]
+    requests: Requests
 
 
 class ClosedLoad(Kind, tag="closed", frozen=True):
     """``clients`` that each wait for an answer, think, and send the next; ``requests`` in all."""
 
-    clients: Count
-    requests: Count
+    clients: Clients
+    requests: Requests
     think_seconds: Seconds = 0.0
 
 
@@ -99,7 +112,7 @@ class EnginePart(Part, frozen=True):
         idle_seconds: what a step that decodes takes longer when speculation is on and nothing is drafted.
     """
 
-    slots: Count
+    slots: Slots
     prefill: Literal["whole", "chunked"] = "whole"
     mixed: bool = True
     token_budget: Count = 8192
@@ -165,7 +178,7 @@ class SessionsPart(Part, frozen=True):
     clients, and others to none.
     """
 
-    count: Count
+    count: Requests
     skew: Annotated[float, Meta(ge=0, le=10)] = 0.0
 
 
@@ -178,8 +191,8 @@ class PrefillPart(Part, frozen=True):
         transfer_seconds, transfer_token_seconds: how long a KV cache takes to a replica, and for each token.
     """
 
-    replicas: Count
-    slots: Count | None = None
+    replicas: Engines
+    slots: Slots | None = None
     token_budget: Count | None = None
     prefill: Literal["whole", "chunked"] | None = None
     target_blocks: Count | None = None
@@ -207,20 +220,20 @@ class FailuresPart(Part, frozen=True):
 class DrafterDevicePart(Part, frozen=True):
     """As :class:`simspec.serving.cluster.DrafterDevice`."""
 
-    devices: Count = 1
+    devices: Engines = 1
     link_seconds: Seconds = 0.0
 
 
 class ClusterPart(Part, frozen=True):
     """As :class:`simspec.serving.cluster.Cluster`; all ``replicas`` are as ``engine`` and ``memory`` say."""
 
-    replicas: Count = 1
+    replicas: Engines = 1
     routing: Literal["round-robin", "least-loaded", "session-affine"] = "round-robin"
     prefill: PrefillPart | None = None
     outages: tuple[OutagePart, ...] = ()
     failures: FailuresPart | None = None
     on_failure: Literal["restart", "resume", "lost"] = "restart"
-    retries: Natural = 3
+    retries: Retries = 3
     drafter_device: DrafterDevicePart | None = None
 
 

@@ -26,7 +26,7 @@ from simspec.scenario.config import (
     SessionsPart,
 )
 from simspec.scenario.reading import Read
-from simspec.serving.arrivals import ClosedLoop, Gamma, OpenLoop, Poisson, Sizes, open_loop
+from simspec.serving.arrivals import ClosedLoop, Gamma, OpenLoop, Poisson, Sizes
 from simspec.streams import stream
 
 Ints = NDArray[np.int64]
@@ -66,7 +66,11 @@ class Load:
         return isinstance(self.process, np.ndarray)
 
     def workload(self, seed: int) -> OpenLoop | ClosedLoop:
-        """The requests under a seed: arrivals and lengths, each from its own stream."""
+        """The requests under a seed: arrivals and lengths, each from its own stream.
+
+        Raises:
+            OverflowError: when nanoseconds of arrivals do not fit 64 bits.
+        """
         sizes = self.sizes
         if self.drawn:
             # One by one from one stream: a longer workload begins with the same lengths.
@@ -79,10 +83,13 @@ class Load:
         sizes = replace(sizes, sessions=whose)
         process = self.process
         if isinstance(process, ClosedLoad):
-            return ClosedLoop(process.clients, sizes.requests(), process.think_seconds)
-        if isinstance(process, np.ndarray):
-            return OpenLoop(zip(map(int, process), sizes.requests(), strict=True))
-        return open_loop(process, sizes, seed)
+            # More clients than requests find none left.
+            return ClosedLoop(min(process.clients, self.count), sizes.requests(), process.think_seconds)
+        if not isinstance(process, np.ndarray):
+            process = process.instants(self.count, seed)
+            if (process < 0).any():  # gaps, or their sums, have come round
+                raise OverflowError("instants of arrival")
+        return OpenLoop(zip(map(int, process), sizes.requests(), strict=True))
 
 
 def open_load(read: Read) -> Load:

@@ -12,11 +12,14 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
+from simspec.errors import BadInput
 from simspec.scenario.build import Built
 from simspec.scenario.figures import measure
 from simspec.serving.cluster import DrafterDevice
 from simspec.serving.simulate import Records, simulate
 
+# Tables and their sums over engines have 64 bits for nanoseconds.
+LONGEST_NS = 1 << 62
 TABLES = ("steps", "requests", "emissions", "outages")
 
 
@@ -45,21 +48,45 @@ def run(
     Args:
         until_seconds: stop then, whatever the scenario says.
         folder: write the tables there, as Parquet.
+
+    Raises:
+        BadInput: when simulated time does not fit the tables, or failures have no end.
     """
     scenario = built.scenario
     until = until_seconds if until_seconds is not None else scenario.until_seconds
-    load = built.load.workload(seed)
-    begin = time.perf_counter()
-    records = simulate(
-        built.cluster, load, seed, until_seconds=until, folder=folder, emissions=scenario.emissions
-    )
+    try:
+        load = built.load.workload(seed)
+        begin = time.perf_counter()
+        records = simulate(
+            built.cluster, load, seed, until_seconds=until, folder=folder, emissions=scenario.emissions
+        )
+    except OverflowError as error:
+        raise _too_long(built) from error
+    except BadInput as error:
+        if error.where:
+            raise
+        raise BadInput(
+            error.problem, where=built.read.path, allowed=error.allowed, hint=error.hint
+        ) from error
     wall = time.perf_counter() - begin
+    if records.ended_at * len(built.cluster.engines) > LONGEST_NS:
+        raise _too_long(built)
     if folder is not None:
         records = _written(records, folder)
     found = measure(records, built.cluster, scenario.objectives, scenario.warm_up, scenario.cool_down)
     if built.cluster.drafter_device is not None:
         found["drafter_device"] = _of_device(records, built.cluster.drafter_device)
     return Ran(found, wall)
+
+
+def _too_long(built: Built) -> BadInput:
+    engines = len(built.cluster.engines)
+    return BadInput(
+        f"the simulation of {engines} engines goes on for too long",
+        where=built.read.path,
+        allowed=f"{LONGEST_NS * 1e-9 / engines:.2g} simulated seconds",
+        hint="are all seconds and rates right? until_seconds ends it earlier",
+    )
 
 
 def _of_device(records: Records, told: DrafterDevice) -> dict[str, float | None]:

@@ -116,7 +116,7 @@ class RoutedPolicy(Kind, tag="routed", frozen=True):
     lengths: tuple[Length, ...]
     every: Count = 16
     margin: Annotated[float, Meta(ge=0, le=1e9)] = 0.05
-    variant: Literal["reach", "reach-wide", "funnel"] = "reach"
+    variant: Literal["reach", "reach-wide", "funnel", "exact"] = "reach"
     prior: Probability = 0.7
     prior_drafts: Above = 50.0
 

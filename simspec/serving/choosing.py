@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simspec.errors import BadInput
-from simspec.theory.chains import funnel, reach
+from simspec.theory.variants import VARIANTS, Given
 
 Floats = NDArray[np.float64]
-# Formulas of simspec.theory.chains; ``reach-wide`` prices verifiers at the width of the block.
-Variant = Literal["reach", "reach-wide", "funnel"]
+# Of simspec.theory.variants those that need no more than rates of neighbours, and know lengths.
+Variant = Literal["reach", "reach-wide", "funnel", "exact"]
 
 
 class ChainView(NamedTuple):
@@ -57,9 +57,8 @@ def seconds_a_token(
 
     alphas = [np.asarray(rate) for rate in rates]
     drafting = np.asarray(view.drafting(length) / length)
-    if variant == "funnel":
-        return float(funnel(alphas, length, drafting, verify, replace=view.replace))
-    return float(reach(alphas, length, drafting, verify, wide=variant == "reach-wide"))
+    through = np.asarray(math.prod(rates))
+    return float(VARIANTS[variant](Given(alphas, length, drafting, verify, through, view.replace)))
 
 
 def smoothed(counts: Sequence[tuple[float, float]], prior: float, prior_drafts: float) -> list[float]:
@@ -79,7 +78,7 @@ class Routed:
 
     Attributes:
         lengths: draft lengths to choose from; 0 is plain decoding.
-        variant: which reading of Eq. 7, as :mod:`simspec.theory.chains` names them; the paper expands none.
+        variant: which reading of Eq. 7, as :mod:`simspec.theory.variants` names them; the paper expands none.
     """
 
     lengths: tuple[int, ...]

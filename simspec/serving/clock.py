@@ -22,9 +22,9 @@ class Stage(IntEnum):
 
     SimPy orders events by (time, priority, sequence number), and its own housekeeping has priority 0;
     a stage is the priority, and the number of an engine is added to it, so that it makes no difference how
-    long ago the end of a step was scheduled. A replica that fails at the instant at which its step would end does not end it,
-    and gets nobody who arrives then. Whoever arrives at the instant at which a step ends is there when the
-    next step is planned.
+    long ago the end of a step was scheduled. A replica that fails at the instant at which its step would end
+    does not end it, and gets nobody who arrives then. Whoever arrives at the instant at which a step ends is
+    there when the next step is planned.
     """
 
     CHANGE = 1

@@ -8,12 +8,16 @@ from collections.abc import Generator, Iterator, Sequence
 from simpy import Environment
 from simpy.events import Event
 
-from simspec.serving.clock import Pause, Signal, Stage, nanoseconds
+from simspec.errors import BadInput
+from simspec.serving.clock import NANOSECONDS, Pause, Signal, Stage, nanoseconds
 from simspec.serving.cluster import Cluster
 from simspec.serving.engine import Engine
 from simspec.serving.recorder import Recorder
 from simspec.serving.request import NEVER, Outcome, Request, Ticket
 from simspec.serving.routing import Router
+
+# Failures by chance have no end of their own, and who fails sooner than a step takes serves nobody.
+MOST_OUTAGES = 100_000
 
 
 class Pool:
@@ -43,6 +47,7 @@ class Door:
 
     Attributes:
         sources: processes that may still send requests.
+        outages: so far.
     """
 
     def __init__(self, env: Environment, cluster: Cluster, engines: Sequence[Engine], recorder: Recorder):
@@ -50,7 +55,7 @@ class Door:
         decoding = len(cluster.replicas)
         self.decode = Pool(engines[:decoding], Router(cluster.routing))
         self.entry = Pool(engines[decoding:], Router(cluster.routing)) if cluster.prefill else self.decode
-        self.sources = 0
+        self.sources = self.outages = 0
         patience = engines[0].serving.patience_seconds
         self._patience_ns = None if patience is None else nanoseconds(patience)
         self._carried: dict[Ticket, None] = {}
@@ -116,7 +121,11 @@ class Door:
     # -- failures -----------------------------------------------------------------------------------------
 
     def watch(self, engine: Engine, outages: Iterator[tuple[int, int]]) -> Generator[Event, None, None]:
-        """A process in which an engine fails and comes back, at instants that lie in order."""
+        """A process in which an engine fails and comes back, at instants that lie in order.
+
+        Raises:
+            BadInput: when there are more outages than :data:`MOST_OUTAGES`.
+        """
         for failed, back in outages:
             engine.fails_at = failed
             yield Pause(self.env, failed - int(self.env.now), Stage.CHANGE)
@@ -132,6 +141,12 @@ class Door:
                     self._place(ticket, pool)
 
     def _fail(self, engine: Engine, failed: int, back: int) -> None:
+        self.outages += 1
+        if self.outages > MOST_OUTAGES:
+            raise BadInput(
+                f"cluster: more than {MOST_OUTAGES:,} outages by {failed / NANOSECONDS:g} s",
+                hint="set failures.mean_up_seconds or mean_down_seconds higher, or until_seconds",
+            )
         began, in_batch, in_queue = engine.fail()
         self.recorder.add_outage(engine.number, failed, back, began, len(in_batch), len(in_queue))
         cluster = self.cluster

@@ -16,13 +16,13 @@ from simspec.serving.recent import Recent
 from simspec.serving.row_policies import RowPolicy, RowView
 from simspec.serving.stepcost import StepCost
 from simspec.serving.switching import DrafterView, Switching
-from simspec.serving.verdicts import Seen
+from simspec.serving.verdicts import Blocks, Seen
 from simspec.speculation.lengths import Decision
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Blocks of a record whose lengths are worked out at once.
+# Blocks of a record that are weighed at once.
 AT_ONCE = 4096
 
 
@@ -79,7 +79,7 @@ class Drafting:
             self._fresh = self._row_state.copy()
             self._nothing = np.zeros((batch.slots, policy.longest))
             self._whole = np.full(batch.slots, policy.longest)
-            self._settled: Ints | None = None
+            self._known: Floats | None = None
         else:
             self._policy, self.settle = policy, self._same
             self._state = policy.begin()
@@ -104,13 +104,24 @@ class Drafting:
 
     def _each(self, queued: int, free_blocks: int) -> int:
         """A length for each row; returns the greatest that was asked for."""
-        policy, batch = self._rows, self.batch
+        policy, batch, cost = self._rows, self.batch, self.cost
         assert policy is not None
+        confidence, length, weighed = self._nothing, self._whole, None
         if policy.weighs_confidence:
             assert self.blocks is not None
-            decision = self._weigh(policy, self.blocks())
-        else:
-            decision = policy.lengths(self._view(self._nothing, self._whole), self._row_state)
+            seen = self.blocks()
+            confidence, length = seen.confidence[:, : policy.longest].astype(np.float64), seen.length
+            if seen.record is not None and seen.place is not None:
+                weighed = self._weighed(policy, seen.record).take(seen.place, axis=0)
+        view = RowView(
+            batch.decoding,
+            confidence,
+            length,
+            lambda longest: cost.seconds(batch, longest),
+            lambda drafted, widest, total: cost.verifying_seconds(batch, drafted, widest, total),
+            weighed,
+        )
+        decision = policy.lengths(view, self._row_state)
         asked = np.minimum(decision.drafted, policy.longest)
         self.drafted, self.submitted = batch.draft_each(asked, decision.submitted, self.available())
         if batch.middles:
@@ -118,31 +129,16 @@ class Drafting:
         asked *= batch.decoding
         return int(asked[asked.argmax()])
 
-    def _weigh(self, policy: RowPolicy, seen: Seen) -> Decision:
-        """What a policy that weighs confidences decides."""
-        if not policy.by_block or seen.record is None or seen.place is None:
-            sure = seen.confidence[:, : policy.longest].astype(np.float64)
-            return policy.lengths(self._view(sure, seen.length), self._row_state)
-        if self._settled is None:
-            found = []
-            for begin in range(0, len(seen.record.length), AT_ONCE):
+    def _weighed(self, policy: RowPolicy, record: Blocks) -> Floats:
+        """What the policy makes of all blocks of the record; only one is ever asked about."""
+        if self._known is None:
+            parts = []
+            for begin in range(0, len(record.length), AT_ONCE):
                 some = slice(begin, begin + AT_ONCE)
-                sure = seen.record.confidence[some, : policy.longest].astype(np.float64)
-                view = self._view(sure, seen.record.length[some])
-                decision = policy.lengths(view, policy.begin(len(sure)))
-                found.append((decision.drafted, decision.submitted))
-            self._settled = np.concatenate(found, axis=1)
-        return Decision(*self._settled.take(seen.place, axis=1))
-
-    def _view(self, confidence: Floats, length: Ints) -> RowView:
-        batch, cost = self.batch, self.cost
-        return RowView(
-            batch.decoding,
-            confidence,
-            length,
-            lambda longest: cost.seconds(batch, longest),
-            lambda drafted, widest, total: cost.verifying_seconds(batch, drafted, widest, total),
-        )
+                sure = record.confidence[some, : policy.longest].astype(np.float64)
+                parts.append(policy.weigh(sure, record.length[some]))
+            self._known = np.concatenate(parts)
+        return self._known
 
     def _among(self, queued: int, free_blocks: int) -> int:
         """One drafter of several, and one length for all rows."""

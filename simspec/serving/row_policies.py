@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simspec.errors import BadInput
 from simspec.speculation import lengths as rules
-from simspec.speculation.lengths import G4, Decision, LengthRule, LibraSpec, Static
+from simspec.speculation.lengths import G4, Decision, ExactMarginal, LengthRule, LibraSpec, Static
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -33,6 +33,7 @@ class RowView(NamedTuple):
         seconds: what a step of these rows costs when all draft 0..n, n + 1 numbers, when asked with n.
         verifying: what a step costs in which every row drafts n and so many drafts are submitted: asked with
             n, drafts of the widest row (m,) and of all rows (m,); shape (m,).
+        weighed: what the policy makes of these blocks, where that is known already, (C, K).
     """
 
     decoding: Ints
@@ -40,6 +41,7 @@ class RowView(NamedTuple):
     length: Ints
     seconds: Callable[[int], Sequence[float]]
     verifying: Callable[[int, Ints, Ints], Floats]
+    weighed: Floats | None = None
 
 
 @runtime_checkable
@@ -49,8 +51,6 @@ class RowPolicy(Protocol):
     Attributes:
         rows_only: never; see :class:`simspec.serving.policies.Policy`.
         weighs_confidence: whether it looks at confidences: it then needs a source that has them.
-        by_block: whether a row's lengths depend on its block alone: they are then worked out once for all
-            blocks of a record.
     """
 
     rows_only: ClassVar[bool]
@@ -62,11 +62,14 @@ class RowPolicy(Protocol):
     @property
     def weighs_confidence(self) -> bool: ...
 
-    @property
-    def by_block(self) -> bool: ...
-
     def begin(self, slots: int) -> Floats:
         """State of slots whose request has just been given its place, (slots,)."""
+
+    def weigh(self, confidence: Floats, length: Ints) -> Floats:
+        """What it makes of blocks, of each alone and whatever else there is to see; (N, D) to (N, K).
+
+        Blocks of a record stay as they are, so they are weighed once.
+        """
 
     def lengths(self, view: RowView, state: Floats) -> Decision:
         """Tokens to draft and, of those, to submit, (C,) each; not cut to what can be drafted."""
@@ -95,19 +98,31 @@ class ByRule:
     def weighs_confidence(self) -> bool:
         return not isinstance(self.rule, Static | G4)
 
-    @property
-    def by_block(self) -> bool:
-        return isinstance(self.rule, LibraSpec)
-
     def begin(self, slots: int) -> Floats:
         return self.rule.begin(slots)
 
+    def weigh(self, confidence: Floats, length: Ints) -> Floats:
+        """Expected tokens, or lengths themselves where a rule looks at nothing but the block."""
+        limit = np.minimum(length, confidence.shape[1])
+        if isinstance(self.rule, ExactMarginal):
+            return self.rule.weigh(confidence, limit)
+        if isinstance(self.rule, LibraSpec):
+            rows, places = confidence.shape
+            view = rules.View(confidence, limit, np.ones((rows, places + 1)))
+            decision = self.rule.decide(view, self.rule.begin(rows))
+            return np.stack([decision.drafted, decision.submitted], axis=1).astype(np.float64)
+        return confidence
+
     def lengths(self, view: RowView, state: Floats) -> Decision:
         slots, depth = view.confidence.shape
-        priced = np.ones((slots, depth + 1))
-        if self.weighs_confidence and not self.by_block:
-            priced[:] = view.seconds(depth)
         limit = np.minimum(view.length, depth)
+        if isinstance(self.rule, ExactMarginal):
+            return self.rule.choose(_weighed(self, view), limit, np.array(view.seconds(depth)))
+        if isinstance(self.rule, LibraSpec):
+            return Decision(*_weighed(self, view).T.astype(np.int64))
+        priced = np.ones((slots, depth + 1))
+        if self.weighs_confidence:
+            priced[:] = view.seconds(depth)
         return self.rule.decide(rules.View(view.confidence, limit, priced), state)
 
     def observe(self, state: Floats, decision: Decision, accepted: Ints) -> Floats:
@@ -129,7 +144,6 @@ class Joint:
     full_scan: bool = False
     rows_only: ClassVar[bool] = False
     weighs_confidence: ClassVar[bool] = True
-    by_block: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.longest < 1:
@@ -138,10 +152,13 @@ class Joint:
     def begin(self, slots: int) -> Floats:
         return np.zeros(slots)
 
+    def weigh(self, confidence: Floats, length: Ints) -> Floats:
+        """Survivals."""
+        return np.asarray(np.cumprod(confidence, axis=1), dtype=np.float64)
+
     def lengths(self, view: RowView, state: Floats) -> Decision:
         slots, depth = view.confidence.shape
-        survival = np.cumprod(view.confidence, axis=1)
-        survival *= view.decoding[:, None]
+        survival = _weighed(self, view) * view.decoding[:, None]
         flat = survival.ravel()
         # Survivals never rise along a row and the sort is stable: places come in their order.
         order = np.argsort(-flat, kind="stable")[: np.count_nonzero(flat)]
@@ -158,3 +175,7 @@ class Joint:
 
     def observe(self, state: Floats, decision: Decision, accepted: Ints) -> Floats:
         return state
+
+
+def _weighed(policy: RowPolicy, view: RowView) -> Floats:
+    return policy.weigh(view.confidence, view.length) if view.weighed is None else view.weighed

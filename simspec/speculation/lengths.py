@@ -172,21 +172,32 @@ class ExactMarginal(_Stateless):
     longest: int = 24
 
     def decide(self, view: View, state: Floats) -> Decision:
-        theta = expected_tokens(view.confidence).T  # places first, as they lie in memory
-        theta /= view.seconds.T
-        places = len(theta) - 1
-        reach = np.minimum(view.limit, min(self.longest, places))
-        stops = np.arange(places + 1)[:, None] >= reach
-        stops[:places] |= theta[1:] <= theta[:-1]
-        submitted = stops.argmax(axis=0)
+        return self.choose(self.weigh(view.confidence, view.limit), view.limit, view.seconds)
+
+    def weigh(self, confidence: Floats, limit: Ints) -> Floats:
+        """What it makes of blocks, whatever cycles cost: expected tokens at each length, (Q, D + 1).
+
+        Below 0 at lengths that are beyond it.
+        """
+        tokens = expected_tokens(confidence)
+        reach = np.minimum(limit, self.longest)
+        tokens[np.arange(tokens.shape[1]) > reach[:, None]] = -1.0
+        return tokens
+
+    def choose(self, tokens: Floats, limit: Ints, seconds: Floats) -> Decision:
+        """Lengths from that; ``seconds`` of shape (Q, D + 1) or (D + 1,)."""
+        theta = tokens / seconds
+        stops = np.ones(theta.shape, dtype=np.bool_)
+        np.less_equal(theta[:, 1:], theta[:, :-1], out=stops[:, :-1])
+        submitted = stops.argmax(axis=1)  # theta(submitted + 1) <= theta(submitted)
+        reach = np.minimum(limit, min(self.longest, theta.shape[1] - 1))
         return Decision(np.minimum(submitted + 1, reach), submitted)
 
 
 def expected_tokens(confidence: Floats) -> Floats:
     """Expected emitted tokens at each length 0..D, bonus included; (Q, D) to (Q, D + 1)."""
-    tokens = np.ones((confidence.shape[1] + 1, len(confidence)))
-    tokens[1:] += confidence.T.cumprod(axis=0).cumsum(axis=0)
-    return tokens.T
+    survival = np.cumprod(confidence, axis=1)
+    return np.concatenate([np.ones((len(survival), 1)), 1.0 + np.cumsum(survival, axis=1)], axis=1)
 
 
 @dataclass(frozen=True)

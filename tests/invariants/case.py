@@ -12,6 +12,8 @@ import numpy as np
 
 from simspec.serving import (
     candidates,
+    chain_verdicts,
+    choosing,
     cluster,
     config,
     graphs,
@@ -30,6 +32,7 @@ from simspec.serving.simulate import Records, simulate
 from simspec.speculation import lengths
 from simspec.strategies.clusters import ClusterScenario
 from simspec.strategies.small_engines import NANO, Scenario, made_up_cost
+from tests.varied_chains import cost_of
 
 COSTS = ("ticks", "device", "padded")
 ROOMS = (candidates, cluster, config, graphs, kvcache, lengths, policies, pricing, row_policies, switching)
@@ -94,8 +97,9 @@ class Case:
 def written(value: Any) -> str:
     """A value as an expression that :func:`read` makes it of again; what is as usual is left out."""
     for name in COSTS:
-        if value is made_up_cost(name):  # type: ignore[arg-type]
-            return f"made_up_cost({name!r})"
+        for made in (made_up_cost, cost_of):
+            if value is made(name):  # type: ignore[operator]
+                return f"{made.__name__}({name!r})"
     if isinstance(value, np.ndarray):
         return f"np.array({value.tolist()}, np.{value.dtype})"
     if isinstance(value, tuple):
@@ -113,8 +117,12 @@ def written(value: Any) -> str:
 
 def read(text: str) -> Any:
     """What :func:`written` wrote."""
-    names = {name: held for room in (*ROOMS, verdicts) for name, held in vars(room).items()}
-    return eval(text, names | {"np": np, "Case": Case, "made_up_cost": made_up_cost})
+    names = {
+        name: held
+        for room in (*ROOMS, verdicts, choosing, chain_verdicts)
+        for name, held in vars(room).items()
+    }
+    return eval(text, names | {"np": np, "Case": Case, "made_up_cost": made_up_cost, "cost_of": cost_of})
 
 
 def _usual(field: Any, held: Any) -> bool:

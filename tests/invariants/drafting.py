@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from simspec.serving.chain_verdicts import LevelRates
+from simspec.serving.choosing import Routed
 from simspec.serving.policies import ByRows, Fixed, OffAbove
-from simspec.serving.row_policies import RowPolicy
+from simspec.serving.row_policies import ByRule, Joint
 from simspec.serving.switching import Switching
 from simspec.serving.verdicts import Mean, Rates
 from tests.invariants.life import Life
@@ -17,8 +19,9 @@ def lengths_are_the_policys(life: Life) -> list[str]:
             step[n] for n in ("draft_length_tokens", "decoding_requests", "drafted_tokens")
         )
         most = max((turn.row["drafted_tokens"] for turn in turns), default=0)
+        spec = life.engine(step).speculation
         wrong = {
-            "more than the longest": length > life.engine(step).lookahead,
+            "more than the longest": spec is None or length > spec.policy.longest if length else False,
             "a length for nobody": length > 0 and not rows and not step["preempted_requests"],
             "a row that drafts more": most > length,
             "drafts of nobody": not rows and (drafted or step["accepted_tokens"] or step["context_tokens"]),
@@ -28,12 +31,13 @@ def lengths_are_the_policys(life: Life) -> list[str]:
 
 
 def rows_submit_what_they_draft(life: Life) -> list[str]:
-    """Only policies that choose row by row hold drafts back."""
+    """Only policies that choose row by row hold drafts back, and intermediates those that they refuse."""
     return [
         f"step {step['row']}: of {step['drafted_tokens']} drafts {step['submitted_tokens']} are submitted"
         for step in life.steps
         if step["drafted_tokens"] != step["submitted_tokens"]
-        and not isinstance(getattr(life.engine(step).speculation, "policy", None), RowPolicy)
+        and not isinstance(getattr(life.engine(step).speculation, "policy", None), ByRule | Joint)
+        and not any(links.middles for links in life.engine(step).chains)
     ]
 
 
@@ -70,11 +74,13 @@ def rows_draft_all_that_they_can(life: Life) -> list[str]:
     found = []
     for step, turns in zip(life.steps, life.turns_of, strict=True):
         speculation = life.engine(step).speculation
-        if speculation is None or isinstance(speculation.policy, RowPolicy | Switching):
+        if speculation is None or isinstance(speculation.policy, ByRule | Joint | Switching | Routed):
             continue
-        if not isinstance(speculation.source, Rates | Mean):
+        source = speculation.source
+        if not isinstance(source, Rates | Mean | LevelRates):
             continue
-        depth = min(step["draft_length_tokens"], len(speculation.source.survival))
+        most = source.longest if isinstance(source, LevelRates) else len(source.survival)
+        depth = min(step["draft_length_tokens"], most)
         found += [
             f"step {step['row']}: request {turn.request['request_id']} drafts {turn.row['drafted_tokens']}"
             for turn in turns

@@ -6,7 +6,7 @@ from functools import wraps
 
 from simspec.claims.serving import laws
 from tests.invariants.life import Law, Life
-from tests.invariants.waiting import limited
+from tests.invariants.requests import limits
 
 
 def _alone(law: laws.Law, *, unlimited: bool = False) -> Law:
@@ -15,7 +15,7 @@ def _alone(law: laws.Law, *, unlimited: bool = False) -> Law:
     @wraps(law)
     def of_one(life: Life) -> list[str]:
         (first, *others), fails = life.cluster.engines, life.fragile
-        return [] if others or fails or (unlimited and limited(first)) else law(life.lived)
+        return [] if others or fails or (unlimited and limits(first)) else law(life.lived)
 
     of_one.__name__ = f"{law.__name__}_alone"
     return of_one

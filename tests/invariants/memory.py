@@ -5,7 +5,7 @@ from __future__ import annotations
 from simspec.serving.clock import nanoseconds
 from simspec.serving.config import Serving
 from tests.invariants.life import Life, Stay
-from tests.invariants.waiting import limited
+from tests.invariants.requests import limits
 
 
 def blocks_are_there(life: Life) -> list[str]:
@@ -65,11 +65,18 @@ def no_block_is_lost(life: Life) -> list[str]:
             here += [row for row in restarted if row["arrived_at_ns"] <= at < row["ended_at_ns"]]
             most = 0
             for row in here:
-                more = serving.lookahead + 1 if reserved else drafted.get(row["request_id"], 0)
+                more = (
+                    serving.lookahead + 1 if reserved else drafted.get(row["request_id"], 0) + _adds(serving)
+                )
                 most += _blocks(serving, row["prompt_tokens"] + life.had(row, at) + more)
             if step["target_blocks"] > most:
                 found.append(f"step {step['row']}: {step['target_blocks']} blocks, texts need {most}")
     return found
+
+
+def _adds(serving: Serving) -> bool:
+    """Whether intermediates may add a token to what is drafted."""
+    return any(links.replace for links in serving.chains)
 
 
 def _may_hold(stay: Stay, at: int) -> bool:
@@ -87,7 +94,7 @@ def blocks_are_just_enough(life: Life) -> list[str]:
         return []
     for step, turns in zip(life.steps, life.turns_of, strict=True):
         serving, at = life.engine(step), step["started_at_ns"]
-        if not serving.mixed:
+        if not serving.mixed or _adds(serving):
             continue
         reserved, ahead = serving.memory.lookahead == "reserved", serving.lookahead
         drafted = {turn.request["request_id"]: turn.row["drafted_tokens"] for turn in turns}
@@ -112,7 +119,7 @@ def places_are_lost_for_want_of_blocks(life: Life) -> list[str]:
     found = [
         f"step {step['row']}: {step['preempted_requests']} lose their place, memory has no limit"
         for step in life.steps
-        if step["preempted_requests"] and not limited(life.engine(step))
+        if step["preempted_requests"] and not limits(life.engine(step))
     ]
     steps = sum(step["preempted_requests"] for step in life.steps)
     requests = sum(row["preemptions"] for row in life.requests)
@@ -144,7 +151,8 @@ def what_is_moved_out_comes_back(life: Life) -> list[str]:
     found = []
     for number, steps in life.by_replica.items():
         serving = life.cluster.engines[number]
-        block = nanoseconds(serving.memory.block_swap_seconds) * (1 + _own(serving))
+        caches = 1 + _own(serving) + (len(serving.memory.middle_blocks) if serving.speculation else 0)
+        block = nanoseconds(serving.memory.block_swap_seconds) * caches
         if not block or not life.calm or any(row["outcome"] == "unfinished" for row in life.requests):
             continue
         moved = [step["swap_ns"] // block for step in steps if step["swap_ns"]]

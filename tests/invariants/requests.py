@@ -145,10 +145,16 @@ def _queued(life: Life, door: int, row: Row, *, sure: bool) -> list[Stay]:
 
 def fits_alone(serving: Serving, row: Row, output: int) -> bool:
     """Whether an engine could hold a request to its end, with room for its longest draft."""
+    need = -(-(row["prompt_tokens"] + output + serving.lookahead) // serving.memory.block_tokens)
+    return all(need <= total for total in limits(serving))
+
+
+def limits(serving: Serving) -> list[int]:
+    """Blocks of each cache that has a limit; every request holds as many in all of them."""
     memory = serving.memory
-    need = -(-(row["prompt_tokens"] + output + serving.lookahead) // memory.block_tokens)
-    blocks = [memory.target_blocks, memory.drafter_blocks if serving.speculation is not None else None]
-    return all(total is None or need <= total for total in blocks)
+    own = [memory.drafter_blocks, *(blocks for _, blocks in memory.middle_blocks)]
+    found = [memory.target_blocks, *(own if serving.speculation is not None else ())]
+    return [total for total in found if total is not None]
 
 
 LAWS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from simspec.claims.serving.laws import Row
 from simspec.serving.config import Serving
 from tests.invariants.life import Life, Stay
+from tests.invariants.requests import limits
 
 
 def rows_fit_the_slots(life: Life) -> list[str]:
@@ -107,7 +108,7 @@ def nobody_waits_who_could_be_admitted(life: Life) -> list[str]:
             if life.apart and number < life.decoders:
                 # Handed over: they decode from their admission on, and when that was is not in the tables.
                 there = sum(s.since <= at < s.until for s in stays)
-                if not limited(serving) and step["decoding_requests"] != min(there, serving.slots):
+                if not limits(serving) and step["decoding_requests"] != min(there, serving.slots):
                     found.append(f"step {step['row']}: {step['decoding_requests']} rows of {there} there")
                 continue
             held = sum(s.entry and s.admitted(at) and at < s.until for s in stays)
@@ -122,12 +123,6 @@ def nobody_waits_who_could_be_admitted(life: Life) -> list[str]:
     return found
 
 
-def limited(serving: Serving) -> bool:
-    """Whether memory can be exhausted."""
-    own = serving.memory.drafter_blocks if serving.speculation is not None else None
-    return serving.memory.target_blocks is not None or own is not None
-
-
 def _has_room(serving: Serving, step: Row, first: Row, held: int) -> bool:
     """Whether blocks that nobody held in a step would surely have done for one more request."""
     memory, ahead = serving.memory, serving.lookahead
@@ -136,10 +131,7 @@ def _has_room(serving: Serving, step: Row, first: Row, held: int) -> bool:
     # Admission leaves what rows may need in this step. Where they hold it already it is in use.
     if not (reserved and step["decoding_requests"]):
         need += held * (-(-(ahead + 1) // memory.block_tokens) + 1)
-    pools = [(memory.target_blocks, step["target_blocks"])]
-    if serving.speculation is not None:
-        pools.append((memory.drafter_blocks, step["drafter_blocks"]))
-    return all(total is None or need <= total - used for total, used in pools)
+    return all(need <= total - step["target_blocks"] for total in limits(serving))
 
 
 LAWS = (

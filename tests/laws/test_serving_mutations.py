@@ -10,9 +10,11 @@ import pytest
 from simspec.serving.recorder import Steps
 from tests import faulty_clusters, faulty_serving
 from tests.faulty_serving import Patch, wrapped
+from tests.invariants.case import read
 from tests.invariants.running import live
 from tests.invariants_serving import broken
 from tests.nightly.drawing import drawn
+from tests.nightly.fuzzing import examine, search
 
 MOST_STEPS, CASES = 3000, 60
 FAULTS = faulty_serving.FAULTS | faulty_clusters.FAULTS
@@ -51,3 +53,13 @@ def test_it_is_noticed(fault: Callable[[Patch], None], monkeypatch: Patch) -> No
     drawn(family, CASES)  # drawn by the engine as it is
     fault(monkeypatch)
     assert next(noticed(family), None) is not None
+
+
+def test_a_search_makes_what_it_finds_smaller_and_writes_it_down(monkeypatch: Patch) -> None:
+    faulty_serving.preempts_the_oldest(monkeypatch)
+    found = search(5, 100)
+    assert found.failure is not None
+    case, wrong = found.failure
+    again = read(case)
+    assert len(again.sizes) == 2
+    assert set(examine(again)) == set(wrong) == {"the_oldest_keeps_its_place"}

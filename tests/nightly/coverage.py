@@ -69,6 +69,10 @@ def _of_engine(one: Serving) -> Iterator[str]:
         "measured prices": not isinstance(costs.cost, AffineCost),
         "a drafter priced apart": costs.drafter_cost is not None and spec is not None,
         "a look-up": costs.lookup and spec is not None,
+        "one intermediate": any(len(chain.intermediates) == 1 for chain in one.candidates),
+        "two intermediates": any(len(chain.intermediates) == 2 for chain in one.candidates),
+        "an intermediate that adds": any(links.replace for links in one.chains),
+        "intermediates' memory limited": memory.middle_blocks and spec is not None,
     }
     yield from (name for name, there in told.items() if there)
     if spec is None:
@@ -253,6 +257,8 @@ EVENTS: dict[str, Callable[[Life], object]] = {
     "all drafts held back": _step(lambda s: s["drafted_tokens"] and not s["submitted_tokens"]),
     "rows of unlike lengths": _unlike_rows,
     "nothing to draft, and a length": _step(lambda s: s["draft_length_tokens"] and not s["drafted_tokens"]),
+    "an intermediate's token accepted": _request(lambda r: r["accepted_tokens"] > r["drafted_tokens"]),
+    "intermediates take time": _step(lambda s: s["middle_ns"]),
     "another drafter": lambda life: _changes(life) > 0,
     "another drafter, and back": lambda life: _changes(life) > 1,
     "speculation goes off": lambda life: len({bool(s["draft_length_tokens"]) for s in life.steps}) > 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -21,6 +22,7 @@ from simspec.strategies.clusters import Fleet, cluster_scenarios, drafters_apart
 from simspec.strategies.serving import NEVER, SURE, draftings, long_answers, scenarios, sometimes
 from simspec.strategies.small_engines import Drafting, Setup, Survival
 from tests.invariants.case import Case
+from tests.varied_chains import chained
 from tests.varied_engines import GRAPHS, speculations, varied
 
 
@@ -37,8 +39,29 @@ def varied_clusters(draw: st.DrawFn) -> Case:
         drafts = speculation if one.speculation is not None else None
         return dataclasses.replace(one, costs=costs, speculation=drafts)
 
-    engines = {name: tuple(map(changed, getattr(case.cluster, name))) for name in ("replicas", "prefill")}
+    return _changed(case, changed)
+
+
+def _changed(case: Case, change: Callable[[Serving], Serving]) -> Case:
+    """The same with other engines."""
+    engines = {name: tuple(map(change, getattr(case.cluster, name))) for name in ("replicas", "prefill")}
     return dataclasses.replace(case, served=dataclasses.replace(case.cluster, **engines))
+
+
+@st.composite
+def chained_clusters(draw: st.DrawFn) -> Case:
+    """Clusters whose engines have chains, or choose among several."""
+    chain: Serving = draw(chained()).serving
+    assert chain.speculation is not None
+    stand_in = Drafting(Fixed(chain.speculation.policy.longest), Survival((0.5,) * LONGEST))
+    case = Case.of(draw(cluster_scenarios(scenarios(st.just(stand_in)))))
+
+    def changed(one: Serving) -> Serving:
+        drafts = chain.speculation if one.speculation is not None else None
+        memory = dataclasses.replace(one.memory, middle_blocks=chain.memory.middle_blocks)
+        return dataclasses.replace(one, costs=chain.costs, speculation=drafts, memory=memory)
+
+    return _changed(case, changed)
 
 
 @st.composite
@@ -133,6 +156,8 @@ FAMILIES: dict[str, st.SearchStrategy[Case]] = {
     "clusters that stay up": cluster_scenarios(change=stays_up).map(Case.of),
     "varied clusters": varied_clusters(),
     "drafters apart": cluster_scenarios(scenarios(draftings()), drafters_apart).map(Case.of),
+    "chains": chained().map(Case.of),
+    "chains in clusters": chained_clusters(),
     "crowds": crowds(),
 }
 FUZZED = st.one_of(*FAMILIES.values())

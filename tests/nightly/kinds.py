@@ -19,6 +19,7 @@ a price for drafting nothing
 a queue limit
 all accepted with probability 0
 all accepted with probability 1
+an intermediate that adds
 arrivals that meet
 bursts
 chunked prompts, alone
@@ -31,6 +32,7 @@ drafters' devices
 failures by chance
 graphs by rows
 graphs by tokens
+intermediates' memory limited
 measured prices
 no queue
 nothing beyond graphs
@@ -38,6 +40,7 @@ on failure lost
 on failure restart
 on failure resume
 one engine
+one intermediate
 one slot
 open loop
 outages listed
@@ -54,6 +57,7 @@ policy Joint
 policy Joint in full
 policy LibraSpec by row
 policy OffAbove
+policy Routed
 policy Static by row
 policy Switching
 prefill apart
@@ -67,14 +71,17 @@ sessions
 several replicas
 several slots
 several steps at once
+source LevelRates
 source Mean
 source Rates
 source Recorded
 source Recorded without confidences
+source RecordedChain
 swaps take time
 target's memory limited
 tick prices
 transfers take time
+two intermediates
 unlike replicas
 used, recompute
 used, swap

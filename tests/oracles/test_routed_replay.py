@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from simspec.errors import BadInput
 from simspec.replay import lockstep
 from simspec.replay.candidates import tabulate
+from simspec.replay.meter import Meter
 from simspec.replay.prices import every_price
-from simspec.replay.routed import Routed, _Meter, route
+from simspec.replay.routed import Routed, route
 from simspec.replay.trajectories import run
 from simspec.speculation.chains import Chain, all_chains
 from simspec.speculation.lengths import Static
@@ -38,7 +39,6 @@ class InOrder:
 
     order: tuple[tuple[int, ...], ...]
     evidence: str = "realised"
-    counts: dict = field(default_factory=dict)
 
     def begin(self, pool, deciders):
         return {}
@@ -248,7 +248,7 @@ def test_every_price_is_what_the_cycle_would_cost(setting: Setting, data: st.Dat
     for priced in (cost, AFFINE):
         found = every_price(table, priced, at[None], np.ones((1, size), dtype=bool), lag)
         for k in range(count):
-            meter = _Meter(table, priced, 1, False, "drafter")
+            meter = Meter(table, priced, 1, False, "drafter")
             cycle = meter.charge(
                 np.zeros(1, dtype=np.int64),
                 np.full((1, size), k),

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from simspec.compare.costs import open_cost
 from simspec.cost.models import read_affine
@@ -134,30 +132,29 @@ def test_lock_step(trace, cost_name, chain):
     assert (idle > 0) == (chain.semantics == "funnel-truncate")
 
 
-@given(st.data())
-def test_every_level_is_handed_what_replay_says(trace, data):
-    """From any position, for any number of submitted drafts, in any number of slots."""
-    chain = data.draw(st.sampled_from(CHAINS))
-    source = RecordedChain.of_trace(trace, chain)
-    in_text = np.flatnonzero(trace.remaining > 0)
-    at = np.array(data.draw(st.lists(st.integers(0, len(in_text) - 1), min_size=1, max_size=8)))
-    flat = in_text[at]
-    texts = source.open(len(at), 0)
-    texts.place[:] = texts.padded[at]
-    # Past the end of a text that its models know, only replay goes on drafting.
-    limit = np.minimum(draft_limit(trace, chain.drafter, flat), trace.remaining[flat] - 1)
-    assert (texts.available() == limit).all()
-    submitted = np.array([data.draw(st.integers(0, n)) for n in limit.tolist()])
-    room = TOKENS - trace.position[flat] - 1
-    wanted = outcome(trace, chain, flat, submitted)
-    found = texts.handed(submitted, room)
-    # A text that has ended is full, whatever it might still have grown by.
-    full = trace.remaining[flat] <= room
-    same = np.array(wanted.offered) == found.given
-    assert (same | (full & (found.given[-1] == trace.remaining[flat] - 1))).all()
-    accepted = texts.settled(found.given, found.passed)
-    assert (np.minimum(accepted + 1, trace.remaining[flat]) == wanted.emitted).all()
-    assert (np.minimum(accepted, found.passed[-1]) == wanted.kept)[~full].all()
+@pytest.mark.parametrize("chain", CHAINS, ids=lambda c: f"{c} {c.semantics}")
+def test_every_level_is_handed_what_replay_says(trace, chain):
+    """From every position of every text, whole or cut short, for any number of submitted drafts."""
+    for record in (trace, load_trace(trace.folder)):
+        source = RecordedChain.of_trace(record, chain)
+        flat = np.flatnonzero(record.remaining > 0)
+        texts = source.open(len(flat), 0)
+        texts.place[:] = texts.padded
+        # Past the end of a text that its models know, only replay goes on drafting.
+        left = record.remaining[flat] - 1
+        limit = np.minimum(draft_limit(record, chain.drafter, flat), left)
+        assert (texts.available() == limit).all()
+        room = record.manifest.output_tokens - record.position[flat] - 1
+        for most in range(9):
+            submitted = np.minimum(most, limit)
+            wanted, found = outcome(record, chain, flat, submitted), texts.handed(submitted, room)
+            # A text that has ended is full, whatever it might still have grown by.
+            full = left < room
+            same = np.array(wanted.offered) == found.given
+            assert (same | (full & (found.given[-1] == left))).all()
+            accepted = texts.settled(found.given, found.passed)
+            assert (np.minimum(accepted + 1, left + 1) == wanted.emitted).all()
+            assert (np.minimum(accepted, found.passed[-1]) == wanted.kept)[~full].all()
 
 
 def test_a_chain_that_is_chosen_among_one_is_that_chain(trace):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from simspec.serving.candidates import Candidate
 from simspec.serving.chain_verdicts import RecordedChain
@@ -17,7 +19,9 @@ from simspec.serving.pricing import Costs
 from simspec.serving.simulate import Records
 from simspec.serving.switching import Switching
 from simspec.serving.verdicts import Recorded
-from simspec.strategies.small_engines import Scenario, serve
+from simspec.strategies.clusters import ClusterScenario, fleets
+from simspec.strategies.small_engines import Scenario, Setup, serve
+from tests.oracles.test_cluster_against_twin import agree
 from tests.oracles.test_serving_choices_against_twin import changes, column, twin
 from tests.varied_chains import chained, cost_of
 
@@ -60,6 +64,21 @@ def test_every_step_and_every_request(scenario):
     records, plain = serve(scenario), twin(scenario)
     assert records.steps.to_pylist() == plain.steps
     assert records.requests.to_pylist() == plain.requests
+
+
+@given(st.lists(chained(), min_size=1, max_size=3), fleets(Setup()), st.data())
+def test_in_a_cluster(several, fleet, data):
+    """Each engine its own chains. What models of a prefill replica have read counts where one chain is."""
+    first = several[0]
+    engines = [replace(one.serving, patience_seconds=first.serving.patience_seconds) for one in several]
+    count = data.draw(st.integers(1, len(engines)))
+    # Prompts are read by an engine like one that decodes in every other case: all models have read them.
+    prefill = data.draw(st.sampled_from([engines[count:], engines[:1]]))
+    outages = tuple(one for one in fleet.outages if one[0] < count + len(prefill))
+    setups = (Setup(),) * (count + len(prefill))
+    same = replace(fleet, replicas=setups, prefill=(), outages=outages).cluster()
+    cluster = replace(same, replicas=tuple(engines[:count]), prefill=tuple(prefill))
+    agree(ClusterScenario(fleet, first), False, cluster)
 
 
 # -- what the scenarios reach --------------------------------------------------------------------------------

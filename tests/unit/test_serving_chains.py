@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from simspec.cost.shape import StepShape
 from simspec.errors import BadInput
 from simspec.serving.arrivals import OpenLoop
 from simspec.serving.candidates import Candidate, Links, linked
@@ -95,6 +96,35 @@ def test_a_level_that_is_taken_up_reads_what_it_has_missed(semantics):
     assert column(records, "draft_ns") == [0, 5, 1, 1, 0, 0, 0, 0]
 
 
+def test_where_rows_are_padded_a_newcomer_catches_up_alone():
+    """Two rows decode when a prompt of 60 comes, in a batch that pays for its widest row.
+
+    With the other rows, the middle's forward would be 3 rows of 62 tokens; it reads 60 in one of its own, at
+    context 0, and then 3 rows of 2 tokens, at a context of 61. Prices are those of the table of ticks.
+    """
+    cost = cost_of("padded")
+    pair, source = Rates.independent(0.0, 1), record([1] * 90, right=False)
+    others = (Candidate("small", pair, cost),)
+    costs = Costs(cost, "target", "ngram", lookup=True)
+    speculation = Speculation(AtFirst((1,)), source, others=others, intermediates=("middle",))
+    load = [(0, Request(0, 3, 40)), (0, Request(1, 3, 40)), (500, Request(2, 60, 5))]
+    steps = simulate(Serving(costs, 3, speculation), OpenLoop(load), 0).steps.to_pandas()
+    with_newcomer = steps[steps["decoding_requests"] == 3].iloc[0]
+
+    def ns(*shape: int) -> int:
+        return int(cost.forward_seconds("middle", StepShape(*(np.array([n]) for n in shape)))[0] * 1e9 + 0.5)
+
+    apart = ns(1, 60, 60, 0, 0) + ns(3, 2, 6, 61, 61)
+    assert with_newcomer["middle_ns"] == apart < ns(3, 62, 66, 61, 61)
+
+
+class AtFirst(Routed):
+    """Always the first chain."""
+
+    def choose(self, chains, using):
+        return 0, 1
+
+
 def test_a_model_in_two_chains_has_one_cache():
     """The pair's drafter is the triple's intermediate: it has read all but its last token."""
     AtStep.steps = 0
@@ -111,6 +141,27 @@ def test_models_are_numbered_by_name_and_by_what_prices_them():
     elsewhere = Candidate("small", Rates((0.5,)), cost_of("device"))
     assert linked([triple, pair, elsewhere], COST) == (Links(0, (1,)), Links(1), Links(2))
     assert linked([pair, pair], COST) == (Links(0), Links(1))
+
+
+def test_who_adds_a_token_adds_none_where_there_is_no_place_for_it():
+    """After a draft that ended the text, at the end of the recorded text, and at the end of the answer.
+
+    The drafter's block of 2 ends the text at the first place; the middle agrees with 2 tokens everywhere.
+    """
+    left = np.array([2, 2, 2, 2, 1, 0])
+    drafts = Recorded(np.array([0, 6]), left, left)
+    source = RecordedChain(drafts, (np.full(6, 2),), np.array([2, -1, -1, -1, -1, -1]), left > 9, True)
+    texts = source.open(6, 0)
+    texts.place[:] = texts.padded
+    room = np.array([9, 9, 2, 9, 9, 9])
+    found = texts.handed(left, room)
+    assert found.given[0].tolist() == found.passed[0].tolist() == [2, 2, 2, 2, 1, 0]
+    # At the third the answer is full, at the fourth and after it the text.
+    assert found.given[1].tolist() == [2, 3, 2, 2, 1, 0]
+    fewer = texts.handed(np.ones(6, int) * (left > 0), room)
+    assert fewer.given[1].tolist() == [2, 2, 2, 2, 1, 0]
+    # Nothing of what it adds is the text's own here.
+    assert texts.settled(*found).tolist() == [2, 2, 2, 2, 1, 0]
 
 
 # -- luck ------------------------------------------------------------------------------------------------

@@ -65,11 +65,11 @@ def test_variants_see_different_things():
     """A middle whose forward over n tokens takes .6 n, before a block of 4 and .9 at both levels.
 
     A pair of .7 takes 5 / 2.77 = 1.80 a token. The chain: narrow 5.6 / 3.43 = 1.63, as wide as the block
-    (5 + 5 x .6) / 3.43 = 2.33, block by block (5 + 3) / (1 + 2.47) = 2.31.
+    (5 + 5 x .6) / 3.43 = 2.33, by mean blocks (5 + 3) / (1 + 2.47) = 2.31, exactly 8 / 3.43.
     """
     pair, chain = seen([0.7], 0.0), seen([0.9, 0.9], 0.0)
     chain = chain._replace(verify=lambda level, width: 5.0 if level == 3 else 0.6 * width)
-    for variant, chosen in (("reach", 1), ("reach-wide", 0), ("funnel", 0)):
+    for variant, chosen in (("reach", 1), ("reach-wide", 0), ("funnel", 0), ("exact", 0)):
         assert Routed((4,), variant=variant).choose([pair, chain], None) == (chosen, 4)
 
 
