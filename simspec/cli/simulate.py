@@ -97,6 +97,8 @@ def simulate(
 
     if window is not None:
         window_of(window)
+    if timeline is not None:
+        _check_timeline(timeline, scenario)
     if out is not None:
         check_free(out, SIMULATION)
     read = [read_scenario(path) for path in (scenario, other) if path is not None]
@@ -136,6 +138,16 @@ def simulate(
         show_comparison(found)
     else:
         show(found, spent)
+
+
+def _check_timeline(path: Path, scenario: Path) -> None:
+    """What would only be found out when all is simulated; and the scenario is not written over."""
+    try:
+        inside, taken = path.parent.is_dir(), path.is_dir() or path.resolve() == scenario.resolve()
+    except (OSError, ValueError) as error:
+        raise BadInput(f"--timeline {path}: {error}") from error
+    if not inside or taken:
+        raise BadInput(f"--timeline {path}", allowed="a file in a folder that is there, not the scenario")
 
 
 def _provenance(command: list[str], built: list[Any], seed: int) -> dict[str, object]:

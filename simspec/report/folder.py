@@ -59,6 +59,12 @@ def check_free(folder: Path, output: Output) -> None:
         BadInput: naming what is in the way.
     """
     allowed = f"a new or empty folder, or one that simspec {output.verb} wrote, to replace"
+    try:
+        folder.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BadInput(f"cannot be a folder: {error.strerror}", where=folder) from error
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise BadInput("is no folder", where=folder, hint="name a new one")
     if not folder.is_dir() or not any(folder.iterdir()):

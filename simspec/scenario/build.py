@@ -154,6 +154,8 @@ def _of_clusters(cluster: Cluster) -> list[str]:
         ]
     if cluster.routing == "session-affine":
         words.append("no cache of prefixes: session-affine routing has its imbalance here and not its gain")
+    if (cluster.outages or cluster.failures is not None) and cluster.on_failure == "restart":
+        words.append("tokens a second count those that failures threw away later")
     if cluster.drafter_device is not None:
         words.append("policies do not foresee the wait for the drafter's device")
     return words

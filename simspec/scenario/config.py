@@ -10,20 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from simspec.scenario.parts import (
-    Above,
-    Clients,
-    Count,
-    Engines,
-    Kind,
-    Name,
-    Natural,
-    Part,
-    Requests,
-    Retries,
-    Seconds,
-    Slots,
-)
+from simspec.scenario.parts import Above, Count, Engines, Kind, Name, Natural, Part, Requests, Seconds, Slots
 from simspec.scenario.speculation import SpeculationPart
 
 LogFormat = Literal["azure", "burstgpt", "mooncake", "sharegpt"]
@@ -50,7 +37,7 @@ class GammaLoad(Kind, tag="gamma", frozen=True):
 class ClosedLoad(Kind, tag="closed", frozen=True):
     """``clients`` that each wait for an answer, think, and send the next; ``requests`` in all."""
 
-    clients: Clients
+    clients: Requests
     requests: Requests
     think_seconds: Seconds = 0.0
 
@@ -233,7 +220,8 @@ class ClusterPart(Part, frozen=True):
     outages: tuple[OutagePart, ...] = ()
     failures: FailuresPart | None = None
     on_failure: Literal["restart", "resume", "lost"] = "restart"
-    retries: Retries = 3
+    # Whoever starts over without end is never served.
+    retries: Annotated[int, Meta(ge=0, le=1000)] = 3
     drafter_device: DrafterDevicePart | None = None
 
 

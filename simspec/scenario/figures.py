@@ -68,7 +68,8 @@ def measure(
         },
         "draft": {
             **{f"{n}_tokens": int(column(measured_steps, f"{n}_tokens").sum()) for n in DRAFTS},
-            "waste": of_requests.draft_waste,
+            # Where intermediates add tokens of their own, what is accepted is not the drafter's alone.
+            "waste": None if _replaces(cluster) else of_requests.draft_waste,
             "length_shares": _lengths(measured_steps),
             "shares_by_drafter": _drafters(measured_steps, cluster),
         },
@@ -97,6 +98,10 @@ def _one(cluster: Cluster, blocks: str) -> int | None:
     """What every engine has of a kind of blocks; None without limit, or where they differ."""
     found = {getattr(one.memory, blocks) for one in cluster.engines}
     return found.pop() if len(found) == 1 else None
+
+
+def _replaces(cluster: Cluster) -> bool:
+    return any(links.replace for one in cluster.engines for links in one.chains)
 
 
 def _counts(requests: pa.Table) -> dict[str, int]:

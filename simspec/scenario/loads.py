@@ -87,8 +87,8 @@ class Load:
             return ClosedLoop(min(process.clients, self.count), sizes.requests(), process.think_seconds)
         if not isinstance(process, np.ndarray):
             process = process.instants(self.count, seed)
-            if (process < 0).any():  # gaps, or their sums, have come round
-                raise OverflowError("instants of arrival")
+        if (process < 0).any():  # gaps, or their sums, have come round
+            raise OverflowError("instants of arrival")
         return OpenLoop(zip(map(int, process), sizes.requests(), strict=True))
 
 

@@ -89,7 +89,7 @@ def luck(built: Built) -> list[str]:
         found.append("arrivals")
     if built.load.drawn:
         found.append("lengths")
-    if isinstance(built.load.sessions, SessionsPart):
+    if isinstance(built.load.sessions, SessionsPart) and built.cluster.routing == "session-affine":
         found.append("sessions")
     if built.serving.speculation is not None:
         found.append("verdicts")

@@ -13,10 +13,7 @@ Natural = Annotated[int, Meta(ge=0, le=10**9)]
 # Each of these is an object, or a place in an array, from the beginning of a simulation on.
 Engines = Annotated[int, Meta(ge=1, le=10_000)]
 Slots = Annotated[int, Meta(ge=1, le=100_000)]
-Clients = Annotated[int, Meta(ge=1, le=10**6)]
 Requests = Annotated[int, Meta(ge=1, le=10**8)]
-# Whoever starts over without end is never served, and neither is the simulation over.
-Retries = Annotated[int, Meta(ge=0, le=1000)]
 Length = Annotated[int, Meta(ge=0, le=1024)]
 Longest = Annotated[int, Meta(ge=1, le=1024)]
 Above = Annotated[float, Meta(gt=0, le=1e9)]

@@ -52,13 +52,15 @@ def read_scenario(path: Path) -> Read:
     """
     try:
         raw = path.read_bytes()
-        data = tomllib.loads(raw.decode())
+        data = tomllib.loads(raw.decode("utf-8-sig"))
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", where=path) from error
     except UnicodeDecodeError as error:
         raise BadInput("is not UTF-8 text", where=path) from error
     except tomllib.TOMLDecodeError as error:
         raise BadInput(str(error), where=path) from error
+    except (RecursionError, ValueError) as error:  # brackets without end, or a whole number of so many digits
+        raise BadInput(f"is no TOML that can be read: {error}", where=path) from error
     _check(data, inspect.type_info(Scenario), "", path)
     try:
         scenario = msgspec.convert(data, Scenario)
@@ -125,6 +127,8 @@ def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
         yield from _length_contradictions(lengths)
     if speculation is not None:
         yield from _speculation_contradictions(speculation)
+    elif scenario.cluster.drafter_device is not None:
+        yield "cluster.drafter_device", "nobody drafts: there is no speculation", "leave it out"
     warm_up = scenario.warm_up
     begins = ("seconds", "requests", "rule")
     yield from _one_of("warm_up", [n for n in begins if getattr(warm_up, n) is not None])

@@ -82,15 +82,15 @@ def run(
 def _too_long(built: Built) -> BadInput:
     engines = len(built.cluster.engines)
     return BadInput(
-        f"the simulation of {engines} engines goes on for too long",
+        "simulated time goes on for too long",
         where=built.read.path,
-        allowed=f"{LONGEST_NS * 1e-9 / engines:.2g} simulated seconds",
+        allowed=f"{LONGEST_NS * 1e-9 / engines:.2g} seconds, of engines: {engines}",
         hint="are all seconds and rates right? until_seconds ends it earlier",
     )
 
 
 def _of_device(records: Records, told: DrafterDevice) -> dict[str, float | None]:
-    """Of the whole run: work that the drafter's devices were given, and its share of their time."""
+    """Of the whole run: work that the drafter's devices have done, and its share of their time."""
     time = records.ended_at * told.devices
     return {"busy_seconds": records.drafters_ns * 1e-9, "share": records.drafters_ns / time if time else None}
 

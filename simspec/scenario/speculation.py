@@ -30,7 +30,7 @@ class OffAbovePolicy(Kind, tag="off-above", frozen=True):
 class ByRowsPolicy(Kind, tag="by-rows", frozen=True):
     """[fewest rows, most rows, draft tokens] each, as vLLM's num_speculative_tokens_per_batch_size."""
 
-    table: tuple[tuple[Count, Count, Length], ...]
+    table: Annotated[tuple[tuple[Count, Count, Length], ...], Meta(min_length=1)]
 
 
 class GoodputPolicy(Kind, tag="goodput", frozen=True):
@@ -45,7 +45,7 @@ class GoodputPolicy(Kind, tag="goodput", frozen=True):
 class ByRowsAndContextPolicy(Kind, tag="by-rows-and-context", frozen=True):
     """[fewest rows, most rows, fewest context, most context, draft tokens] each; context is a row's mean."""
 
-    table: tuple[tuple[Count, Count, Natural, Natural, Length], ...]
+    table: Annotated[tuple[tuple[Count, Count, Natural, Natural, Length], ...], Meta(min_length=1)]
 
 
 class G4Policy(Kind, tag="g4", frozen=True):

@@ -32,13 +32,15 @@ KEEPS_UP = 2
 
 def catch_up(price_ns: Price, lag: Ints, batch: Batch) -> int:
     """Nanoseconds to read what was missed of rows, ``lag`` tokens each, all but the last."""
-    behind = np.flatnonzero(lag > KEEPS_UP)
-    if not len(behind):
+    behind = lag > KEEPS_UP
+    rows = int(np.count_nonzero(behind))
+    if not rows:
         return 0
-    missed = lag[behind] - 1
-    read = batch.context[behind] - lag[behind]
-    shape = (len(behind), missed.max(), missed.sum(), read.max(), read.sum())
-    return price_ns(*map(int, shape))
+    missed, read = (lag - 1) * behind, (batch.context - lag) * behind
+    width, tokens, longest, context = (
+        int(of.reduce(counts)) for counts in (missed, read) for of in (np.maximum, np.add)
+    )
+    return price_ns(rows, width, tokens, longest, context)
 
 
 class ChainCost:

@@ -77,8 +77,9 @@ class Serving:
         mixed: whether prompts are read in the same step as others decode. If not, reading goes first.
         token_budget: new tokens of a step. Rows that decode go first; then prompts in order of admission.
             A whole prompt that is larger is read on its own.
-        queue_limit: requests that may wait; who comes then is rejected. None for no limit.
-        patience_seconds: how long a request waits to be admitted before it is withdrawn.
+        queue_limit: requests that may wait; who comes then is rejected. None for no limit. Even with an idle
+            engine a request waits until the coming step is planned, so 0 lets nobody in.
+        patience_seconds: how long a request waits to be admitted before it is withdrawn; 0 lets nobody in.
         stride: compute several steps at once where nothing can change in between; the tables are the same.
     """
 

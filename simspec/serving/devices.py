@@ -10,7 +10,7 @@ class Devices:
     """Run state of a :class:`DrafterDevice`.
 
     Attributes:
-        busy_ns: work that they have been given so far.
+        busy_ns: work that they have been given so far, done or not.
     """
 
     def __init__(self, told: DrafterDevice):
@@ -38,3 +38,8 @@ class Devices:
         waiting = begin - now + 2 * self.link_ns if drafting else 0
         late = self._free_at[device] - (now + waiting + drafting + target)
         return drafting + max(late, 0) * (reading > 0), waiting
+
+    def busy_until(self, instant: int) -> int:
+        """Of the work, what was done by an instant at which, or later, nobody asks any more."""
+        # What is left then is done without a pause.
+        return self.busy_ns - sum(max(free - instant, 0) for free in self._free_at)

@@ -33,7 +33,7 @@ class Records:
         arrived: requests that came.
         outcomes: how many of them ended how.
         request_ns: sum over time of the requests in the system, counted as they came and went.
-        drafters_ns: work that drafters' own devices were given.
+        drafters_ns: work that drafters' own devices have done.
     """
 
     steps: pa.Table
@@ -111,7 +111,7 @@ def simulate(
         recorder.arrived,
         recorder.outcomes,
         recorder.request_ns,
-        0 if devices is None else devices.busy_ns,
+        0 if devices is None else devices.busy_until(recorder.changed_at),
     )
 
 

@@ -226,19 +226,39 @@ def test_assumptions_and_comparisons_for_people(tmp_path, capsys):
         (("FILE", "FILE", "--assumptions"), "--assumptions takes one scenario"),
         (("FILE", "--assumptions"), "replays nothing"),
         (("FILE", "--timeline", "line.json"), "--timeline without"),
+        (("FILE", "--timeline", "FILE", "--window", "0:1", "--out", "OUT"), "not the scenario"),
+        (("FILE", "--timeline", "no/folder.json", "--window", "0:1", "--out", "OUT"), "--timeline no/folder"),
         (("FILE", "--bogus", "1"), "bogus"),
         ((), "scenario"),
     ],
     ids=lambda x: " ".join(x)[:40] if isinstance(x, tuple) else "",
 )
 def test_refusals_exit_with_2(tmp_path, capsys, words, said):
-    path = str(written(tmp_path))
+    given = {"FILE": str(written(tmp_path)), "OUT": str(tmp_path / "out")}
     with pytest.raises(SystemExit) as end:
-        main(["simulate", *(path if word == "FILE" else word for word in words)])
+        main(["simulate", *(given.get(word, word) for word in words)])
     out, err = capsys.readouterr()
     assert end.value.code == 2
+    assert not (tmp_path / "out").exists()
     assert said in err.lower() or said in err
     assert not out
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "seed = " + "9" * 5000], ids=["brackets", "digits"])
+def test_toml_that_breaks_its_reader_is_refused(tmp_path, capsys, text):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(SystemExit) as end:
+        main(["simulate", str(path)])
+    assert end.value.code == 2
+    assert f"{path}: is no TOML that can be read" in capsys.readouterr().err
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path, capsys):
+    path = written(tmp_path)
+    plain = answer(capsys, str(path))["requests"]
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert answer(capsys, str(path))["requests"] == plain
 
 
 def test_simulating_never_imports_torch():

@@ -192,11 +192,12 @@ def drafters_devices_do_one_thing_at_a_time(life: Life) -> list[str]:
 
 
 def devices_are_charged_what_they_do(life: Life) -> list[str]:
-    """Work given to devices is at least what steps say of it that read nothing; without devices, none."""
+    """Devices have done what steps say of them that read nothing, and no more than there was time for."""
     told = life.cluster.drafter_device
     least = sum(step["draft_ns"] for step in life.steps if not step["prefilling_requests"])
-    right = life.drafters_ns == 0 if told is None else life.drafters_ns >= least
-    return [] if right else [f"devices were given {life.drafters_ns} ns, steps say {least}"]
+    most = 0 if told is None else told.devices * life.ended_at
+    right = least * (told is not None) <= life.drafters_ns <= most
+    return [] if right else [f"devices have done {life.drafters_ns} ns, steps say {least}, there were {most}"]
 
 
 LAWS = (

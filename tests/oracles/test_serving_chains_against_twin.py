@@ -66,12 +66,15 @@ def test_every_step_and_every_request(scenario):
     assert records.requests.to_pylist() == plain.requests
 
 
-@given(st.lists(chained(), min_size=1, max_size=3), fleets(Setup()), st.data())
-def test_in_a_cluster(several, fleet, data):
+@given(st.lists(chained(), min_size=1, max_size=3), st.data())
+def test_in_a_cluster(several, data):
     """Each engine its own chains. What models of a prefill replica have read counts where one chain is."""
     first = several[0]
     engines = [replace(one.serving, patience_seconds=first.serving.patience_seconds) for one in several]
     count = data.draw(st.integers(1, len(engines)))
+    # Replicas fail as often as their steps are long.
+    slow = any(one.serving.costs.cost is cost_of("device") for one in several)
+    fleet = data.draw(fleets(Setup(prices="device" if slow else "ticks")))
     # Prompts are read by an engine like one that decodes in every other case: all models have read them.
     prefill = data.draw(st.sampled_from([engines[count:], engines[:1]]))
     outages = tuple(one for one in fleet.outages if one[0] < count + len(prefill))

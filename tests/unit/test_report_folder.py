@@ -122,3 +122,8 @@ def test_what_came_meanwhile_is_not_replaced(tmp_path):
     with pytest.raises(BadInput, match=r"notes\.txt"), replacing(tmp_path / "out", REPORT):
         put(tmp_path, out__notes_txt="mine")
     assert files(tmp_path) == {"out/notes.txt": b"mine"}
+
+
+def test_a_name_that_no_folder_can_have_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="cannot be a folder"):
+        check_free(tmp_path / ("x" * 300), REPORT)

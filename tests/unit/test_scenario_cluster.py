@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import simspec.serving.door
 from simspec.errors import BadInput
 from simspec.scenario.figures import measure
 from simspec.scenario.run import run
@@ -15,6 +16,7 @@ from simspec.serving.cluster import Cluster
 from simspec.serving.step import PARTS
 from simspec.sweep.passes import IDLE
 from tests.unit.test_scenario_figures import made, measured, simulated
+from tests.unit.test_scenario_reading import COST
 from tests.unit.test_sweep_passes import ran, told
 
 FAILING = {
@@ -164,10 +166,79 @@ def test_a_log_may_have_sessions(tmp_path):
         ),
         ("replicas", {"replicas": 0}),
         ("for_seconds", {"outages": [{"replica": 0, "at_seconds": 1, "for_seconds": 1e-12}]}),
+        ("cluster.replicas", {"replicas": 10**9}),
+        ("cluster.prefill.replicas", {"prefill": {"replicas": 10**9}}),
+        ("cluster.drafter_device.devices", {"drafter_device": {"devices": 10**9}}),
+        ("cluster.retries", {"retries": 10**9}),
+        ("4,100,000 slots", {"replicas": 40, "prefill": {"replicas": 1, "slots": 100_000}}),
     ],
 )
 def test_a_refusal_names_the_file_and_the_section(tmp_path, what, cluster):
     with pytest.raises(BadInput, match=what) as refused:
-        made(tmp_path, cluster=cluster)
+        made(tmp_path, cluster=cluster, engine={"slots": 100_000})
     assert "toml" in str(refused.value)
     assert "cluster" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cluster": {"prefill": {"replicas": 1, "transfer_seconds": 1e9, "transfer_token_seconds": 1e9}}},
+        {"cluster": {"drafter_device": {"link_seconds": 1e9}}},
+        {"workload": {"rate": 1e-9}},
+        # Each engine's time fits 64 bits, and their sum does not.
+        {"cluster": {"replicas": 9000}, "workload": {"rate": 1e-6, "requests": 3}},
+    ],
+    ids=["transfer", "link", "arrivals", "sum"],
+)
+def test_time_that_fits_no_table_is_refused_by_file_and_leaves_nothing(tmp_path, changes):
+    built = made(tmp_path, **changes)
+    with pytest.raises(BadInput, match=r"scenario\.toml.*too long"):
+        run(built, 0)
+
+
+def test_failures_without_end_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(simspec.serving.door, "MOST_OUTAGES", 50)
+    failures = {"mean_up_seconds": 1e-6, "mean_down_seconds": 1e-6}
+    built = made(tmp_path, cluster={"replicas": 2, "failures": failures})
+    with pytest.raises(BadInput, match=r"scenario\.toml: cluster: more than 50 outages"):
+        run(built, 0)
+
+
+def test_clients_that_never_get_a_request_cost_nothing(tmp_path):
+    closed = {"kind": "closed", "requests": 5}
+    few, many = (made(tmp_path, workload={**closed, "clients": n}) for n in (5, 10**6))
+    assert many.load.workload(0).clients == 5
+    assert simulated(many).steps.equals(simulated(few).steps)
+
+
+def test_a_device_is_never_busier_than_the_clock(tmp_path):
+    # More drafts are asked of one device than it can make, and the end comes upon a full queue.
+    cluster = {"replicas": 10, "drafter_device": {}}
+    built = made(tmp_path, cluster=cluster, workload={"rate": 1e6}, until_seconds=0.02)
+    found = run(built, 0).figures["drafter_device"]
+    assert found["share"] == pytest.approx(1, abs=0.1)
+    assert found["share"] <= 1
+    assert found["busy_seconds"] <= 0.02
+
+
+def test_tokens_thrown_away_are_told_of(tmp_path):
+    for cluster, said in (({}, False), (FAILING, True), ({**FAILING, "on_failure": "resume"}, False)):
+        words = made(tmp_path, cluster=cluster).approximations
+        assert any("threw away" in word for word in words) == said
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_waste_is_unknown_where_intermediates_add_tokens(tmp_path, replace):
+    (tmp_path / "two.toml").write_text(COST + "middle = 0.5\n")
+    verdicts = {"kind": "levels", "rates": [0.9, 0.99], "longest": 3}
+    chain = {"intermediates": ["middle"], "semantics": "funnel-replace" if replace else None}
+    one = {"kind": "fixed", "draft_tokens": 1}
+    speculation = {"verdicts": verdicts, "policy": one, **chain}
+    built = made(tmp_path, cost={"target": "two.toml"}, speculation=speculation)
+    draft = measured(built, simulated(built))["draft"]
+    if replace:  # a share of the drafter's tokens would be less than none
+        assert draft["waste"] is None
+        assert draft["accepted_tokens"] > draft["drafted_tokens"]
+    else:
+        assert 0 < draft["waste"] < 1
