@@ -18,7 +18,7 @@ IN_CI = os.environ.get("CI", "").lower() == "true"
 # No deadline in any profile: a slow machine is not a wrong result, and timings belong to `make bench`.
 settings.register_profile("dev", max_examples=25, deadline=None)
 # The same examples in every run: a red build is a change in the code, never a change of luck.
-settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
     "nightly",
     max_examples=2000,

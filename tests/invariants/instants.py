@@ -67,7 +67,7 @@ def parts_belong_to_what_is_done(life: Life) -> list[str]:
             "prefill": (prefill > 0 and not prompts) or (prefill == 0 and prompts > 0 and not rows),
             "draft": draft > 0 and (spec is None or not (drafted or prompts or looks or spec.others)),
             "middle": middle > 0 and not any(chain.middles for chain in serving.chains),
-            "swap": swap > 0 and (serving.memory.preemption != "swap" or bool(swap % block)),
+            "swap": swap > 0 and (serving.memory.preemption != "swap" or not block or swap % block > 0),
             "wait": (wait > 0 and (device is None or draft == 0)) or (0 < wait < link),
             "overhead": overhead != _overhead(serving, rows, drafted),
         }
