@@ -23,7 +23,7 @@ COUNTERS = ("arrived", "request_ns", "ended_at", "drafters_ns")
 # Of an emission, replica and step say which step it is of: a run has that as its row.
 TABLES["emissions"] = ["row", *TABLES["emissions"][2:]]
 COLUMNS = [(table, column) for table, columns in TABLES.items() for column in columns]
-EACH = 24
+EACH = 36
 RICH = ("clusters", "scarce memory", "varied", "drafters apart", "long answers", "clusters that stay up")
 
 

@@ -89,7 +89,10 @@ def test_a_file_is_the_tree_that_it_says(tmp_path):
         ),
         ({"engine": {"prefill": "chunk"}}, ["engine.prefill", "did you mean 'chunked'"]),
         ({"speculation": {"policy": {"kind": "by-rows", "table": []}}}, ["speculation.policy.table", "1"]),
-        ({"speculation": None, "cluster": {"drafter_device": {}}}, ["cluster.drafter_device", "nobody drafts"]),
+        (
+            {"speculation": None, "cluster": {"drafter_device": {}}},
+            ["cluster.drafter_device", "nobody drafts"],
+        ),
         ({"workload": {"rate": float("nan")}}, ["workload.rate is nan"]),
         ({"workload": {"rate": float("inf")}}, ["workload.rate is inf"]),
         ({"workload": {"rate": -1.0}}, ["workload.rate", "> 0"]),
