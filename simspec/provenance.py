@@ -17,6 +17,9 @@ from pathlib import Path
 import simspec
 from simspec.errors import BadInput
 
+# Rooms whose code no simulated figure depends on.
+_ABOVE = frozenset({"cli", "report", "claims", "experiments", "strategies", "record", "calibration"})
+
 
 def sha256_file(path: Path) -> str:
     """Hex SHA-256 of a file's bytes; raises :class:`BadInput` when it cannot be read."""
@@ -51,6 +54,17 @@ def machine() -> dict[str, object]:
         "memory_bytes": memory,
         "system": platform.system(),
     }
+
+
+def code_hash() -> str:
+    """A hash of simspec's own sources, as far as replay and simulation depend on them."""
+    root = Path(simspec.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root)
+        if name.parts[0] not in _ABOVE:
+            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _processor_name() -> str:

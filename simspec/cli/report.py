@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from simspec.cli.output import print_table, whole_numbers
-
-if TYPE_CHECKING:
-    from simspec.traces.index import Trace
-
-PUBLISHED = Path("calibrate/h100-llama-3.1-8b.toml")
 
 
 def report(
@@ -67,6 +62,7 @@ def report(
         Processes; 0 for one a core. The result does not depend on it.
     """
     from simspec.cli.checks import draws_and_seed, processes
+    from simspec.cli.inputs import default_costs, document
     from simspec.compare.costs import cost_inputs, open_cost
     from simspec.compare.rank import RankSettings
     from simspec.errors import BadInput
@@ -80,7 +76,7 @@ def report(
     draws_and_seed(draws, seed)
     check_free(out, REPORT)
     shown = {"critic": critic, "validation": validation}
-    documents = {name: _document(name, path) for name, path in shown.items() if path is not None}
+    documents = {name: document(name, path) for name, path in shown.items() if path is not None}
     loaded = load_trace(trace)
     settings = RankSettings(
         batches=tuple(sorted({1, *whole_numbers(batches, "--batches", 1, 4096)})),
@@ -88,7 +84,7 @@ def report(
         draws=draws,
         seed=seed,
     )
-    names = cost or _default_costs(loaded)
+    names = cost or default_costs(loaded, _say)
     costs = [open_cost(loaded, name) for name in names]
     called = [slug(c.name) for c in costs]
     if len(set(called)) < len(called):
@@ -112,39 +108,6 @@ def report(
         print_table(f"chains ({study.behaviour}); bound: dynamic program", *picks_table(found))
         print_table(f"length rules ({study.behaviour}); regrets in %", *rules_table(found))
     print(f"\nwrote {out / 'index.html'}")
-
-
-def _document(name: str, path: Path) -> dict[str, Any]:
-    """A document of an experiment; refused when it is not what its name says."""
-    import msgspec
-
-    from simspec.errors import BadInput
-
-    try:
-        found = msgspec.json.decode(path.read_bytes())
-    except OSError as error:
-        raise BadInput(f"cannot be read: {error.strerror}", where=path) from error
-    except msgspec.DecodeError as error:
-        raise BadInput(f"is not JSON: {error}", where=path) from error
-    wanted = f"simspec {name} 1"
-    if not isinstance(found, dict) or found.get("format") != wanted:
-        raise BadInput("is another kind of file", where=path, allowed=f"JSON whose format is {wanted!r}")
-    return found
-
-
-def _default_costs(loaded: Trace) -> list[str]:
-    from simspec.compare.costs import open_cost
-    from simspec.errors import BadInput
-
-    names = sorted(set(loaded.latency["dtype"]) - {"none"})
-    if PUBLISHED.is_file():
-        try:
-            open_cost(loaded, str(PUBLISHED))
-        except BadInput as error:
-            _say(f"left out {PUBLISHED}: {error}")
-        else:
-            names.append(str(PUBLISHED))
-    return names
 
 
 def _say(what: str) -> None:

@@ -47,6 +47,20 @@ class Output:
 
 REPORT = Output("report", (PAGE, "rank.json", "lengths.json", f"{FIGURES}/*.png"))
 LEDGER = Output("check", (PAGE, "ledger.json", f"{FIGURES}/*.png"))
+# A document each, named after its study.
+SPECROUTER_STUDIES = (
+    "ranking",
+    "measured",
+    "estimates",
+    "sensitivity",
+    "routing",
+    "pool",
+    "table2",
+    "ablations",
+)
+SPECROUTER = Output(
+    "specrouter", (PAGE, *(f"{study}.json" for study in SPECROUTER_STUDIES), f"{FIGURES}/*.png")
+)
 SWEEP = Output("sweep", (PAGE, "sweep.json", f"{FIGURES}/*.png"))
 TABLES = ("steps.parquet", "requests.parquet", "emissions.parquet", "outages.parquet")
 SIMULATION = Output("simulate", (RUN, *TABLES), RUN, '"format": "simspec ')

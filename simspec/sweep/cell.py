@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
-import simspec
 from simspec.scenario.itl import column
 from simspec.scenario.period import period
 from simspec.scenario.run import run
@@ -37,9 +36,6 @@ FIGURES: dict[str, tuple[str, ...]] = {
 
 # Those whose differences between policies are told.
 COMPARED = (*(name for name in FIGURES if not name.startswith("utilisation")), "rows_per_step")
-
-# Packages and modules whose code no cell's figures depend on.
-_ABOVE = frozenset({"cli", "report", "claims", "experiments", "strategies", "record", "calibration"})
 
 
 def carry_out(cell: Cell, until_seconds: float | None) -> Figures:
@@ -75,14 +71,3 @@ def key_of(cell: Cell, until_seconds: float | None, code: str) -> str:
         code,
     ]
     return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
-
-
-def code_hash() -> str:
-    """A hash of simspec's own sources, as far as cells depend on them."""
-    root = Path(simspec.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        name = path.relative_to(root)
-        if name.parts[0] not in _ABOVE:
-            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()

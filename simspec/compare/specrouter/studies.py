@@ -1,0 +1,29 @@
+"""The studies by name, in the page's order, and which documents of experiments each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from simspec.compare.specrouter import ranking, routing
+
+
+@dataclass(frozen=True)
+class Study:
+    """``run(trace, costs, asked, say, **documents)`` gives plain data.
+
+    Attributes:
+        takes: documents of measured experiments that it is given by keyword, None where there is none.
+    """
+
+    run: Callable[..., dict[str, Any]]
+    takes: tuple[str, ...] = ()
+
+
+STUDIES = {
+    "ranking": Study(ranking.study),
+    "routing": Study(routing.study),
+}
+# Experiments whose documents studies take.
+EXPERIMENTS = tuple(dict.fromkeys(name for study in STUDIES.values() for name in study.takes))
