@@ -33,16 +33,20 @@ def route(
     Candidates: those of rank. Static: target-only, smallest-drafter, static-pair, three-level,
     static-tuned (each at its best length), tuned on the other half of the prompts. Routers:
     SpecRouter's re-picking with Eq. 7 read as reach (from SimScore of the chain in use, or of
-    all-pairs), reach-wide, funnel or exact (from verdicts); -switch weighs what idle models must catch
-    up on; polybasic, dytc (CAS-Spec), ucb and ucb-prior (a bandit). Oracles: static-oracle,
-    myopic-hindsight, and at batch 1 the dynamic-program, which alone bounds them all. Batches and
-    bootstrap draws stay within a half, so figures differ from rank's. Intervals are 95%, paired.
+    all-pairs), reach-wide, funnel or exact (from verdicts); -learned-times takes each model's seconds
+    from its forwards so far instead of the cost, whatever their width; -switch weighs what idle models
+    must catch up on; polybasic, dytc (CAS-Spec), ucb and ucb-prior (a bandit). Oracles: static-oracle,
+    myopic-hindsight, and the dynamic-program, which alone bounds them all: at batch 1 the fastest
+    schedule itself; above, a bound that need not be reached, since it lets each request choose alone
+    and charges it its least share of every forward. Batches and bootstrap draws stay within a half,
+    so figures differ from rank's. Intervals are 95%, paired.
 
     With --json, keys: ``trace``, ``origin``, ``provenance`` and ``costs.<name>`` = {``cost``,
     ``candidates`` (how many), ``split``, ``batches``}; ``batches.<B>.<scheduler>`` = {tokens_per_second,
-    speedup (over target-only), over_static_pair, regret (% more time than the dynamic program; null
-    above batch 1), each with ``_interval``; switches_per_cycle (to another chain), catching_up_share (of
-    time, spent on what models missed while idle), taken[] = {chain, semantics, draft_length, share}}.
+    speedup (over target-only), over_static_pair, regret (% more time than the dynamic
+    program), each with ``_interval``; switches_per_cycle (to another chain), catching_up_share (of time,
+    spent on what models missed while idle), taken[] = {chain, semantics, draft_length, share}, empty
+    where there is no schedule}.
     With --explain: ``scheduler``, ``prompt``, ``cycles[]`` = {position, taken, predicted (seconds a
     token), runner_up, runner_up_predicted, alphas (along the chain), expected_tokens,
     expected_catching_up, emitted, seconds, catching_up, oracle, lost (seconds)}.
@@ -147,7 +151,7 @@ def _show_batch(batch: str, scores: dict[str, Any], origin: str) -> None:
 
     rows = []
     for name, found in scores.items():
-        most = found["taken"][0]
+        most = found["taken"][0] if found["taken"] else None  # above batch 1 the bound has no schedule
         rows.append(
             [
                 f"{name} (oracle)" if name in ORACLES else name,
@@ -162,11 +166,12 @@ def _show_batch(batch: str, scores: dict[str, Any], origin: str) -> None:
                 ),
                 f"{100 * found['switches_per_cycle']:.0f}",
                 f"{100 * found['catching_up_share']:.1f}",
-                f"{told(most)} {100 * most['share']:.0f}%",
+                "-" if most is None else f"{told(most)} {100 * most['share']:.0f}%",
             ]
         )
     print_table(
-        f"batch {batch} ({origin} behaviour); regret over the dynamic program, %",
+        f"batch {batch} ({origin} behaviour); regret over the dynamic program"
+        f"{'' if batch == '1' else ' (a bound that need not be reached)'}, %",
         [
             "scheduler",
             "tokens/s",

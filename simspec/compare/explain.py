@@ -96,6 +96,10 @@ class _Watched:
     def evidence(self) -> Evidence:
         return self.router.evidence
 
+    @property
+    def latency_weight(self) -> float:
+        return float(getattr(self.router, "latency_weight", 0.0))
+
     def begin(self, pool: Pool, deciders: int) -> State:
         return self.router.begin(pool, deciders)
 

@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 # Acceptance of a pair that no prompt tried: look-ups do not verify.
 _UNKNOWN = 0.5
 
+# How much one forward moves the time that its model is taken to need, where routers learn it.
+_LATENCY_WEIGHT = 0.1
+
 
 @dataclass(frozen=True)
 class Tuned:
@@ -74,7 +77,13 @@ def _always(k: int | None) -> Router | None:
 
 
 def _router(
-    tuned: Tuned, variant: str, evidence: Evidence, every: int = 1, horizon: int = 0, margin: float = 0.0
+    tuned: Tuned,
+    variant: str,
+    evidence: Evidence,
+    every: int = 1,
+    horizon: int = 0,
+    margin: float = 0.0,
+    latency_weight: float = 0.0,
 ) -> Router:
     source = "realised" if evidence == "realised" else "simscore"
     return SpecRouter(
@@ -84,6 +93,7 @@ def _router(
         every=every,
         horizon=horizon,
         margin=margin,
+        latency_weight=latency_weight,
     )
 
 
@@ -114,6 +124,7 @@ SCHEDULERS: dict[str, Factory] = {
     "static-tuned": lambda t: Always(int(t.seconds.argmin())),
     "reach": lambda t: _router(t, "reach", "simscore"),
     "reach-all-pairs": lambda t: _router(t, "reach", "simscore-all"),
+    "reach-learned-times": lambda t: _router(t, "reach", "simscore", latency_weight=_LATENCY_WEIGHT),
     "reach-wide": lambda t: _router(t, "reach-wide", "realised"),
     "funnel": lambda t: _router(t, "funnel", "realised"),
     "funnel-switch": lambda t: _router(t, "funnel", "realised", horizon=8, margin=0.05),

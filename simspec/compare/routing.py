@@ -7,7 +7,8 @@ Batches and bootstrap draws stay within a half.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import joblib
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 
 from simspec.compare.batches import draw_prompts, request_starts
 from simspec.compare.route_batches import by_draw, halves, plan, static_seconds
+from simspec.compare.route_bounds import bound_scores
 from simspec.compare.route_schedulers import SCHEDULERS, Factory, Tuned, priors
+from simspec.compare.route_scores import Score
 from simspec.cost.models import CostModel
 from simspec.errors import BadInput
 from simspec.metrics import estimate, percent_over
-from simspec.oracle.lagged import Follow, LaggedProgram
 from simspec.replay.candidates import CandidateTable, tabulate
 from simspec.replay.evidence import Similarity
 from simspec.replay.routed import Foreseeing, route
@@ -48,41 +50,6 @@ class RouteSettings:
     draws: int = 100
     seed: int = 0
     split: bool = False
-
-
-@dataclass(frozen=True)
-class Score:
-    """One scheduler at one batch size, row 0 being all prompts once; sums over both halves.
-
-    Attributes:
-        seconds, tokens: by draw, (draws + 1,).
-        decisions, switches: of row 0; a switch is to another chain.
-        catching_up: share of row 0's seconds.
-        taken: how often each candidate was, over all draws, (K,).
-    """
-
-    seconds: Floats
-    tokens: Floats
-    decisions: int = 0
-    switches: int = 0
-    catching_up: float = 0.0
-    taken: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-    @property
-    def per_token(self) -> Floats:
-        return np.asarray(self.seconds / self.tokens)
-
-    def plus(self, other: Score) -> Score:
-        both = self.seconds[0] + other.seconds[0]
-        late = self.catching_up * self.seconds[0] + other.catching_up * other.seconds[0]
-        return Score(
-            self.seconds + other.seconds,
-            self.tokens + other.tokens,
-            self.decisions + other.decisions,
-            self.switches + other.switches,
-            float(late / both),
-            self.taken + other.taken,
-        )
 
 
 @dataclass(frozen=True)
@@ -169,12 +136,38 @@ def study_routes(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> RouteStudy:
-    """Replay every scheduler at every batch size; at batch 1 with the dynamic program's bound.
+    """Replay every scheduler at every batch size, with the bound on all of them; as :func:`route_halves`."""
+    candidates, scores = route_halves(
+        trace, cost, settings, schedulers=schedulers, jobs=jobs, progress=progress
+    )
+    summed = {
+        batch: {name: reduce(Score.plus, (s[name] for s in halves if name in s)) for name in halves[0]}
+        for batch, halves in scores.items()
+    }
+    return RouteStudy(cost, candidates, summed, settings)
+
+
+def route_halves(
+    trace: Trace,
+    cost: CostModel,
+    settings: RouteSettings,
+    *,
+    schedulers: Mapping[str, Factory] | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> tuple[list[Candidate], dict[int, list[dict[str, Score]]]]:
+    """Replay every scheduler at every batch size, and work out the bound.
+
+    At batch 1 the bound is what the dynamic program takes; above, one that need not be reached
+    (:mod:`simspec.oracle.batched`).
 
     Args:
         schedulers: which, by name; all of :data:`~simspec.compare.route_schedulers.SCHEDULERS` by default.
         jobs: processes; the result does not depend on it.
         progress: called with a line to show now and then.
+
+    Returns:
+        the candidates, and by batch size and half of the prompts the score of each scheduler.
     """
     factories = dict(SCHEDULERS if schedulers is None else schedulers)
     table = tabulate(trace, candidates_of(trace, cost, settings))
@@ -192,19 +185,20 @@ def study_routes(
         )
         for b, h in pieces
     ]
-    if 1 in settings.batches:
-        # One piece each, so that the program's longest texts do not wait for one another.
-        work += [joblib.delayed(_bound)(table, cost, settings, part) for part, _ in parts]
-        pieces += [(0, h) for h in range(len(parts))]
-    scores: dict[int, dict[str, Score]] = {}
+    scores: dict[int, list[dict[str, Score]]] = {}
     done = joblib.Parallel(n_jobs=jobs, return_as="generator")(work)
     for (batch, _), found in zip(pieces, done, strict=True):
-        mine = scores.setdefault(batch or 1, {})
-        for name, score in found.items():
-            mine[name] = mine[name].plus(score) if name in mine else score
+        scores.setdefault(batch, []).append(found)
         if progress:
-            progress(f"routed batch size {batch}" if batch else "solved half of the dynamic programs")
-    return RouteStudy(cost, list(table.pool.candidates), scores, settings)
+            progress(f"routed batch size {batch}")
+    scored = [part for part, _ in parts]
+    found = bound_scores(table, cost, settings.batches, scored, settings.draws, settings.seed, jobs)
+    for batch, bounds in found.items():
+        for mine, bound in zip(scores[batch], bounds, strict=True):
+            mine[BOUND] = bound
+    if progress:
+        progress("solved the dynamic programs")
+    return list(table.pool.candidates), scores
 
 
 def _piece(
@@ -240,25 +234,3 @@ def _piece(
             done.chosen,
         )
     return found
-
-
-def _bound(table: CandidateTable, cost: CostModel, settings: RouteSettings, part: Ints) -> dict[str, Score]:
-    """The program's seconds, and what its schedule does when it is replayed."""
-    trace = table.trace
-    program = LaggedProgram(table, cost)
-    found = [program.least(int(trace.offsets[p])) for p in part]
-    drawn, requests, owner = plan(trace, part, settings.seed, 1, settings.draws)
-    laid_down = np.zeros(len(trace.tokens), dtype=np.int64)
-    for p, least in zip(part, found, strict=True):
-        laid_down[trace.offsets[p] + np.array(least.positions)] = least.candidates
-    done = route(table, cost, Follow(laid_down), request_starts(trace)[requests])
-    return {
-        BOUND: Score(
-            by_draw(drawn, requests, owner, np.array([f.seconds for f in found])),
-            by_draw(drawn, requests, owner, done.tokens.astype(np.float64)),
-            int(done.decisions.sum()),
-            int(done.switches.sum()),
-            float(done.catching_up.sum() / done.seconds.sum()),
-            done.chosen,
-        )
-    }

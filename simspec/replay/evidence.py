@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simspec.replay.candidates import CandidateTable
-from simspec.speculation.routing import Evidence, Seen
+from simspec.speculation.routing import Clock, Evidence, Seen
 from simspec.traces.index import Ints, Trace
 
 Floats = NDArray[np.float64]
@@ -52,13 +52,14 @@ def seen_of(
     active: Bools,
     each: int,
     seconds: Floats,
+    clock: Clock | None = None,
 ) -> Seen:
     """What one cycle did, by decider.
 
     Args:
         which, at, active: candidate and flat position of every request, and whether it runs, (G, B).
         each: requests of a decider.
-        seconds: of each decider's batch, shape (D,).
+        seconds, clock: of each decider's batch, shape (D,) and (D, models).
     """
     which, at, active = which.reshape(-1, each), at.reshape(-1, each), active.reshape(-1, each)
 
@@ -84,6 +85,7 @@ def seen_of(
         first=np.stack([summed(right), summed(asked)], axis=1),
         good=good,
         tried=tried,
+        clock=clock,
     )
 
 

@@ -15,6 +15,7 @@ from simspec.replay.lockstep import _phases
 from simspec.replay.prices import forward_rows
 from simspec.replay.trajectories import Trajectories, first_width
 from simspec.speculation.chains import Chain
+from simspec.speculation.routing import Clock
 from simspec.traces.index import Ints
 
 Floats = NDArray[np.float64]
@@ -33,6 +34,7 @@ class RoutedCycle:
             :class:`~simspec.replay.trajectories.Trajectories`; ``lag`` is the width of the drafter's
             first forward without masked places.
         seconds, catching_up: of each batch, (G,).
+        clock: what each model's forwards took, by batch, where it was asked for.
     """
 
     batch: Ints
@@ -47,10 +49,14 @@ class RoutedCycle:
     emitted: Ints
     seconds: Floats
     catching_up: Floats
+    clock: Clock | None = None
 
 
 class Meter:
-    """Charges forwards, and adds them up phase by phase as :func:`simspec.replay.lockstep.price` does."""
+    """Charges forwards, and adds them up phase by phase as :func:`simspec.replay.lockstep.price` does.
+
+    With ``watched`` it also says what each model's forwards took.
+    """
 
     def __init__(
         self,
@@ -59,8 +65,10 @@ class Meter:
         groups: int,
         split: bool,
         drafts_together: DraftsTogether,
+        watched: bool = False,
     ) -> None:
         self.table, self.cost = table, cost
+        self.watched = watched
         pool = table.pool
         models = len(pool.names)
         # By the drafter and the place of its forwards among those of a cycle.
@@ -106,6 +114,9 @@ class Meter:
         width = np.where(active, table.offered[which, at].astype(np.int64) + 1, 0)
         before = self.catching_up[live]
         spent = np.zeros(len(live))
+        if self.watched:
+            # Forwards, seconds and widths by model.
+            self._ticks = np.zeros((3, len(live), len(pool.names)))
         together = np.where(active, self.together[which], -1)
         for kind in np.unique(together[together >= 0]).tolist():
             mine = together == kind
@@ -120,9 +131,12 @@ class Meter:
             seconds = self._forward(model, wide, context[rows])
             self.middle[model, live[rows]] += seconds
             spent[rows] += seconds
+            self._tick(model, rows, seconds, wide)
             self._catch_up(model, live[rows], wide, missed[rows, :, model], context[rows], seconds)
-        seconds = self._forward(pool.names.index(pool.target), width, context)
+        target = pool.names.index(pool.target)
+        seconds = self._forward(target, width, context)
         self.target[live] += seconds
+        self._tick(target, np.arange(len(live)), seconds, width)
         return RoutedCycle(
             batch=live,
             active=active,
@@ -136,6 +150,7 @@ class Meter:
             emitted=np.where(active, table.emitted[which, at], 0),
             seconds=spent + seconds + self.cost.step_overhead_seconds,
             catching_up=self.catching_up[live] - before,
+            clock=Clock(*self._ticks) if self.watched else None,
         )
 
     def _draft(
@@ -181,10 +196,20 @@ class Meter:
             # One by one, as lock-step replay adds them.
             np.add.at(total, live[rows][phase.batch], spent)
             np.add.at(seconds, phase.batch, spent)
+            self._tick(model, rows[phase.batch], spent, phase.width, phase.times)
             if i == 0 and not lookup:
                 wide = np.where(late > 0, first_width(late, self.table.pool.at_once[name]), 0)
                 self._catch_up(model, live[rows], wide, missed[rows, :, model], held, seconds)
         return seconds
+
+    def _tick(self, model: int, rows: Ints, seconds: Floats, width: Ints, times: Ints | None = None) -> None:
+        """Note forwards of batches: their widest rows', or all their rows', ``width``; ``times`` of each."""
+        if not self.watched:
+            return
+        widest = width if width.ndim == 1 else width.max(axis=1)
+        ran = np.ones_like(rows) if times is None else times
+        for kind, values in enumerate((ran, seconds, ran * widest)):
+            np.add.at(self._ticks[kind, :, model], rows, values)
 
     def _catch_up(
         self, model: int, batches: Ints, width: Ints, missed: Ints, context: Ints, seconds: Floats

@@ -12,7 +12,7 @@ models does, by those of one candidate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -22,7 +22,7 @@ from simspec.cost.shape import uniform
 from simspec.replay.candidates import CandidateTable, unread
 from simspec.replay.evidence import Similarity, seen_of
 from simspec.replay.meter import Bools, DraftsTogether, Floats, Meter, RoutedCycle
-from simspec.speculation.routing import Pool, Router, View
+from simspec.speculation.routing import Pool, Router, State, View, watches_clock
 from simspec.traces.index import Ints
 
 
@@ -45,6 +45,7 @@ class Routed:
         switches: decisions that changed the chain.
         catching_up: seconds that forwards took for what their model had missed while it was not used.
         chosen: how often each candidate was taken, over all batches, (K,).
+        memory: what each decider remembers at the end, as the router keeps it.
         log: the cycles, where they were asked for.
     """
 
@@ -55,6 +56,7 @@ class Routed:
     switches: Ints
     catching_up: Floats
     chosen: Ints
+    memory: State
     log: list[RoutedCycle] = field(default_factory=list)
 
 
@@ -67,24 +69,33 @@ def route(
     split: bool = False,
     drafts_together: DraftsTogether = "drafter",
     similarity: Similarity | None = None,
+    memory: State | None = None,
+    offered: Bools | None = None,
     keep: bool = False,
 ) -> Routed:
     """Decode batches to their texts' ends.
+
+    One router serves texts one after another where each call is given what the last one left in ``memory``.
 
     Args:
         starts: flat position that each request of each batch begins at, shape (G, B).
         split: whether each request takes its own candidate.
         similarity: for routers that learn from it; made afresh where it is not given.
+        memory: what each decider remembers, instead of nothing.
+        offered: which candidates each decider may take, (D, K), batch by batch; all where not given.
         keep: whether to keep the log.
+
+    Raises:
+        ValueError: when a router takes what it is not offered.
     """
     pool, trace = table.pool, table.trace
     groups, size = starts.shape
     if router.evidence != "realised" and similarity is None:
         similarity = Similarity.of(trace)
     each = 1 if split else size  # requests of a decider
-    meter = Meter(table, cost, groups, split, drafts_together)
+    meter = Meter(table, cost, groups, split, drafts_together, watches_clock(router))
     chain_of = _chain_numbers(pool)
-    state = router.begin(pool, groups * size // each)
+    state = router.begin(pool, groups * size // each) if memory is None else dict(memory)
     live = np.arange(groups)
     at = starts.astype(np.int64).copy()
     left = trace.remaining[at].copy()
@@ -96,19 +107,23 @@ def route(
     switches, tokens = np.zeros(groups, dtype=np.int64), np.zeros(groups, dtype=np.int64)
     chosen_count = np.zeros(len(pool.candidates), dtype=np.int64)
     log: list[RoutedCycle] = []
+    ended: list[tuple[Ints, State]] = []
     done = 0
     while len(live):
         active = left > 0
         if isinstance(router, Foreseeing):
             chosen = router.foresee(at, active, lag)
         else:
-            chosen = router.choose(
-                pool, state, _view(table, cost, at, active, lag, last, numbers, each, done)
-            )
+            view = _view(table, cost, at, active, lag, last, numbers, each, done)
+            if offered is not None:
+                view = replace(view, offered=offered[view.request])
+            chosen = router.choose(pool, state, view)
         chosen = np.asarray(chosen, dtype=np.int64)
         which = np.repeat(chosen, each).reshape(at.shape)
         deciding = active.reshape(-1, each).any(axis=1).reshape(last.shape)
         chosen = chosen.reshape(last.shape)
+        if offered is not None and not offered[numbers, chosen][deciding].all():
+            raise ValueError(f"{router} took a candidate that it was not offered")
         moved = deciding & (last >= 0) & (chain_of[chosen] != chain_of[last])
         cycle = meter.charge(live, which, at, active, lag, missed)
         emitted = np.where(active, table.emitted[which, at], 0).astype(np.int64)
@@ -121,6 +136,7 @@ def route(
             active,
             each,
             np.repeat(cycle.seconds, size // each),
+            None if cycle.clock is None else cycle.clock.repeat(size // each),
         )
         state = router.observe(pool, state, seen)
         if keep:
@@ -139,9 +155,11 @@ def route(
         done += 1
         on = (left > 0).any(axis=1)
         if not on.all():
+            gone = np.repeat(~on, size // each)
+            ended.append((numbers[~on].ravel(), {name: values[gone] for name, values in state.items()}))
             live, at, left, lag, missed = live[on], at[on], left[on], lag[on], missed[on]
             last, numbers = last[on], numbers[on]
-            state = {name: values[np.repeat(on, size // each)] for name, values in state.items()}
+            state = {name: values[~gone] for name, values in state.items()}
     return Routed(
         seconds=meter.seconds(cycles),
         tokens=tokens,
@@ -150,8 +168,15 @@ def route(
         switches=switches,
         catching_up=meter.catching_up,
         chosen=chosen_count,
+        memory=_in_order(ended),
         log=log,
     )
+
+
+def _in_order(ended: list[tuple[Ints, State]]) -> State:
+    """What deciders remembered when they ended, by their numbers again."""
+    order = np.argsort(np.concatenate([numbers for numbers, _ in ended]))
+    return {name: np.concatenate([state[name] for _, state in ended])[order] for name in ended[0][1]}
 
 
 def _view(

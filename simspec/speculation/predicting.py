@@ -64,20 +64,25 @@ def alike(pool: Pool) -> tuple[Alike, ...]:
 
 
 class Curves:
-    """Seconds of forwards of every model over widths 1.., as the profile in a view has them."""
+    """Seconds of forwards of every model over widths 1.., as the profile in a view has them.
 
-    def __init__(self, pool: Pool, view: View) -> None:
+    Or as they were seen: ``took`` has one number a model whatever the width, (D, models); where it is NaN the
+    profile's forward of one token stands for all.
+    """
+
+    def __init__(self, pool: Pool, view: View, took: Floats | None = None) -> None:
         longest = max(n for _, n in pool.candidates)
         widest = max(longest + 1, *(2 * b for b in pool.at_once.values()), 2)
         width = np.arange(1, widest + 1)[None]
         self.pool, self.overhead = pool, view.overhead
         used = {m for chain, _ in pool.candidates for m in chain.levels}
-        self.of = np.stack(
-            [
-                view.seconds(i, width) if m in used else np.zeros((len(view.rows), widest))
-                for i, m in enumerate(pool.names)
-            ]
-        )
+        self.of = np.zeros((len(pool.names), len(view.rows), widest))
+        for i in (i for i, m in enumerate(pool.names) if m in used):
+            if took is None:
+                self.of[i] = view.seconds(i, width)
+            else:
+                known = took[:, [i]]
+                self.of[i] = np.where(np.isnan(known), view.seconds(i, width[:, :1]), known)
         self.deciders = np.arange(len(view.rows))
         self.target = pool.names.index(pool.target)
 
@@ -117,9 +122,9 @@ def adjacent(alphas: Floats, group: Alike, names: int) -> list[Floats]:
     return [alphas.T[a * names + b] for a, b in zip(group.levels[:-1], group.levels[1:], strict=True)]
 
 
-def predict(pool: Pool, variant: str, alphas: Floats, view: View) -> Floats:
-    """Seconds that each candidate takes a token, shape (D, K)."""
-    curves, reading = Curves(pool, view), variant_named(variant)
+def predict(pool: Pool, variant: str, alphas: Floats, view: View, took: Floats | None = None) -> Floats:
+    """Seconds that each candidate takes a token, shape (D, K); ``took`` as for :class:`Curves`."""
+    curves, reading = Curves(pool, view, took), variant_named(variant)
     out = np.empty((len(pool.candidates), len(view.rows)))
     if pool.plain is not None:
         out[pool.plain] = curves.at(np.array([pool.names.index(pool.target)]), np.ones((1, 1)))

@@ -21,6 +21,7 @@ from simspec.speculation.schedulers import ChainScheduler, Past
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Candidate = tuple[Chain, int]
 State = dict[str, NDArray[Any]]
 
@@ -85,6 +86,7 @@ class View:
         seconds: what a forward of a model over that many rows takes, given its number and a width
             that broadcasts with (D,) or (D, W): a profile of the machine, not a verdict.
         overhead: fixed seconds of each cycle.
+        offered: which candidates may be taken, (D, K); all of them where it is None.
     """
 
     cycle: int
@@ -95,6 +97,30 @@ class View:
     last: Ints
     seconds: Callable[[int, Ints], Floats]
     overhead: float
+    offered: Bools | None = None
+
+    def among(self, scores: Floats, otherwise: float) -> Floats:
+        """Scores of the candidates, (D, K), and ``otherwise`` of those that are not offered."""
+        return scores if self.offered is None else np.where(self.offered, scores, otherwise)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What forwards of each model took in one cycle of a whole batch, (D, models) each.
+
+    Attributes:
+        forwards: how many there were; a call of a look-up counts as one.
+        seconds: of all of them, without the cycle's fixed overhead.
+        width: new tokens of each forward's widest row, summed over the forwards.
+    """
+
+    forwards: Floats
+    seconds: Floats
+    width: Floats
+
+    def repeat(self, times: int) -> Clock:
+        """Every row so often: what each of a batch's deciders sees."""
+        return Clock(*(np.repeat(a, times, axis=0) for a in (self.forwards, self.seconds, self.width)))
 
 
 @dataclass(frozen=True)
@@ -109,6 +135,7 @@ class Seen:
         submitted, kept: tokens drafted, and those among the emitted ones, (D,).
         first: requests whose first draft was kept, and requests that drafted (or could have), (D, 2).
         good, tried: evidence of acceptance for each ordered pair of models, (D, pairs).
+        clock: what forwards took, for routers that :func:`watch <watches_clock>`.
     """
 
     chosen: Ints
@@ -120,6 +147,7 @@ class Seen:
     first: Ints
     good: Floats
     tried: Floats
+    clock: Clock | None = None
 
 
 class Router(Protocol):
@@ -136,6 +164,11 @@ class Router(Protocol):
 
     def observe(self, pool: Pool, state: State, seen: Seen) -> State:
         """State after a cycle."""
+
+
+def watches_clock(router: Router) -> bool:
+    """Whether a router wants to be told what forwards took: one with a ``latency_weight`` above 0."""
+    return float(getattr(router, "latency_weight", 0.0)) > 0.0
 
 
 @dataclass(frozen=True)

@@ -41,22 +41,23 @@ class Bandit:
     def begin(self, pool: Pool, deciders: int) -> State:
         shape = (deciders, len(self.arms))
         pulls = np.full(shape, self.prior_cycles if self.prior else 0.0)
+        told = np.broadcast_to(np.asarray(self.prior or (0.0,)), shape).copy()
         # A prior's cycles are taken to last a second each, until the first is seen to last otherwise.
-        return {"pulls": pulls, "tokens": np.zeros(shape), "seconds": np.zeros(shape)}
+        return {"pulls": pulls, "tokens": np.zeros(shape), "seconds": np.zeros(shape), "prior": told}
 
     def choose(self, pool: Pool, state: State, view: View) -> Ints:
+        arms: Ints = np.asarray(self.arms, dtype=np.int64)
         pulls, seconds = state["pulls"], state["seconds"]
         seen = np.divide(state["tokens"], seconds, out=np.zeros_like(seconds), where=seconds > 0)
         own = pulls - (self.prior_cycles if self.prior else 0.0)
         rate = seen
         if self.prior:
-            rate = (own * seen + self.prior_cycles * np.asarray(self.prior)) / np.maximum(pulls, 1e-9)
-        bonus = np.sqrt(
-            2.0 * np.log(np.maximum(pulls.sum(axis=1, keepdims=True), 1.0)) / np.maximum(pulls, 1e-9)
-        )
+            rate = (own * seen + self.prior_cycles * state["prior"]) / np.maximum(pulls, 1e-9)
+        open_arms = np.ones_like(pulls, dtype=bool) if view.offered is None else view.offered[:, arms]
+        cycles = np.where(open_arms, pulls, 0.0).sum(axis=1, keepdims=True)
+        bonus = np.sqrt(2.0 * np.log(np.maximum(cycles, 1.0)) / np.maximum(pulls, 1e-9))
         index = np.where(pulls > 0, rate + self.spread * bonus, np.inf)
-        arms: Ints = np.asarray(self.arms, dtype=np.int64)
-        return np.asarray(arms[index.argmax(axis=1)])
+        return np.asarray(arms[np.where(open_arms, index, -np.inf).argmax(axis=1)])
 
     def observe(self, pool: Pool, state: State, seen: Seen) -> State:
         arms = np.asarray(self.arms)

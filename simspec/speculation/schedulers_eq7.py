@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from simspec.errors import BadInput
 from simspec.speculation.predicting import Curves, alike, catching_up, predict, tokens_a_cycle
-from simspec.speculation.routing import Evidence, Ints, Pool, Seen, State, View
+from simspec.speculation.routing import Clock, Evidence, Ints, Pool, Seen, State, View
 from simspec.theory.acceptance import emitted_tokens
 
 Floats = NDArray[np.float64]
@@ -54,28 +54,48 @@ class SpecRouter(_Learning):
     """The candidate of least predicted time a token, looked for again every ``every`` cycles.
 
     SpecRouter's scheduler (arXiv 2505.07680) with Eq. 7 read as ``variant``. Seconds come from the
-    profile at the batch's present size and context.
+    profile at the batch's present size and context, or are learned.
 
     Attributes:
-        horizon: cycles that what a lagging model must catch up on is spread over; 0 leaves it out, as
-            the paper does.
+        horizon: cycles that what a lagging model must catch up on is spread over, by the profile; 0 leaves
+            it out, as the paper does.
         margin: how much better, as a share, another candidate must be to be switched to.
+        latency_weight: how much one forward moves its model's T_i, an exponential moving average of the
+            forwards that the batch saw of it in any role and at any width, as the paper prints T_i. The
+            forwards of one cycle count as alike. Until its first forward a model has the profile's time of
+            one token, and then that forward's. 0: the profile throughout.
     """
 
     variant: str = "reach"
     every: int = 1
     horizon: int = 0
     margin: float = 0.0
+    latency_weight: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not 0.0 <= self.latency_weight <= 1.0:
+            raise BadInput(f"latency_weight is {self.latency_weight}", allowed="0 to 1")
         for name, value, least in (("every", self.every, 1), ("horizon", self.horizon, 0)):
             if not least <= value <= _NEVER:
                 raise BadInput(f"{name} is {value}", allowed=f"{least} to {_NEVER}")
 
+    def begin(self, pool: Pool, deciders: int) -> State:
+        state = super().begin(pool, deciders)
+        if self.latency_weight:
+            state["took"] = np.full((deciders, len(pool.names)), np.nan)
+        return state
+
+    def observe(self, pool: Pool, state: State, seen: Seen) -> State:
+        after = super().observe(pool, state, seen)
+        if self.latency_weight:
+            assert seen.clock is not None
+            after["took"] = _moved(state["took"], seen.clock, self.latency_weight)
+        return after
+
     def scores(self, pool: Pool, state: State, view: View) -> Floats:
         """Predicted seconds a token of each candidate for one request's text, (D, K)."""
-        found = predict(pool, self.variant, state["alpha"], view)
+        found = predict(pool, self.variant, state["alpha"], view, state.get("took"))
         if self.horizon:
             found = found + catching_up(pool, view) / (self.horizon * tokens_a_cycle(pool, state["alpha"]))
         return found
@@ -83,13 +103,21 @@ class SpecRouter(_Learning):
     def choose(self, pool: Pool, state: State, view: View) -> Ints:
         if view.cycle % self.every:
             return view.last
-        score = self.scores(pool, state, view)
+        score = view.among(self.scores(pool, state, view), np.inf)
         best = score.argmin(axis=1)
         if self.margin and view.cycle:
             rows = np.arange(len(best))
             stay = score[rows, best] > (1.0 - self.margin) * score[rows, view.last]
             best = np.where(stay, view.last, best)
         return np.asarray(best, dtype=np.int64)
+
+
+def _moved(took: Floats, clock: Clock, weight: float) -> Floats:
+    """Seconds a forward of each model after a cycle, (D, models); NaN where none was ever seen."""
+    ran = clock.forwards > 0
+    mean = np.divide(clock.seconds, clock.forwards, out=took.copy(), where=ran)
+    before = np.where(np.isnan(took), mean, took)
+    return np.asarray(before + (1.0 - (1.0 - weight) ** clock.forwards) * (mean - before))
 
 
 @dataclass(frozen=True)
@@ -112,7 +140,7 @@ class PolybasicInsertion(_Learning):
         time = predict(pool, "reach-wide", state["alpha"], view).T
         pairs = np.array([len(c.levels) == 2 or c.drafter is None for c, _ in pool.candidates])
         # Two models: Eq. 3 is the reading of Eq. 7 with a forward as wide as the block.
-        best = np.where(pairs[:, None], time, np.inf).argmin(axis=0)
+        best = view.among(np.where(pairs, time.T, np.inf), np.inf).argmin(axis=1)
         taken, least = np.full_like(best, -1), np.zeros(len(best))
         number = {(int(pool.drafter[k]), pool.candidates[k][1]): k for k in np.flatnonzero(pairs)}
         for group in alike(pool):
@@ -130,6 +158,8 @@ class PolybasicInsertion(_Learning):
             advised = published(above, new, below, n, before, after, made)
             for c, k in enumerate(group.which):
                 here = best == number.get((int(drafter[c]), n), -1)
+                if view.offered is not None:
+                    here &= view.offered[:, k]
                 if not (here & advised[c]).any():
                     continue
                 better = here & advised[c] & ((saved[c] > least) | (taken < 0))
@@ -183,7 +213,7 @@ class DyTC:
                 n, drafter = group.length, group.levels[0]
                 ratio = curves.drafted_token(drafter, n) / target
                 gain[group.which] = emitted_tokens(state["alpha"].T[drafter], n) / (n * ratio + 1.0)
-        return np.asarray(gain.argmax(axis=0), dtype=np.int64)
+        return np.asarray(view.among(gain.T, -np.inf).argmax(axis=1), dtype=np.int64)
 
     def observe(self, pool: Pool, state: State, seen: Seen) -> State:
         model = pool.drafter[seen.chosen]

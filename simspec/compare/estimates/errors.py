@@ -9,15 +9,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simspec.compare.estimates.realised import Tries, tries
+from simspec.compare.estimates.realised import tries
 from simspec.compare.estimates.similarity import Pair
 from simspec.traces.index import Ints, Trace
 
 Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 # First positions of the stretches that a text is cut into.
 STRETCHES = (0, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Drafts of every (drafter, verifier) on each prompt in one cell.
+
+    Attributes:
+        by: "task", "position" (in the block, from 1) or "time" (place in the text).
+        good, tried: drafts accepted and tried, (pairs, P).
+    """
+
+    by: str
+    name: str
+    good: Floats
+    tried: Floats
+
+    def gaps(self, estimates: Floats, counts: Floats) -> Floats:
+        """Sums over pairs of (estimate - accepted share) * tried, of its absolute value, of good and tried.
+
+        Args:
+            estimates: (draws, pairs).
+            counts: how often each draw has each prompt, (draws, P).
+
+        Returns:
+            shape (4, draws).
+        """
+        good, tried = counts @ self.good.T, counts @ self.tried.T
+        gap = estimates * tried - good
+        return np.stack([v.sum(axis=1) for v in (gap, np.abs(gap), good, tried)])
 
 
 @dataclass(frozen=True)
@@ -25,7 +53,7 @@ class CellError:
     """One source in one cell, over all pairs weighted by drafts tried there.
 
     Attributes:
-        by: "task", "position" (in the block, from 1) or "time" (place in the text).
+        by, cell: as in :class:`Cell`.
         tried: drafts tried.
         accepted_share: share of them accepted.
         bias: mean of estimate - accepted share of its pair.
@@ -52,26 +80,24 @@ def errors(
     Args:
         longest: drafts of a block that are counted.
     """
-    mine = np.isin(trace.prompt, prompts)
-    counted = tries(trace, longest)
+    counts = np.isin(np.arange(len(trace.prompts)), prompts).astype(np.float64)[None]
+    pairs = list(tries(trace, 1))
     found = []
-    for by, cell, accept in _cells(trace, mine, longest):
-        counts = {pair: accept(t) for pair, t in counted.items()}
-        kept = [pair for pair, (_, tried) in counts.items() if tried]
-        good, tried = np.array([counts[p] for p in kept], dtype=np.float64).reshape(-1, 2).T
-        if not len(kept):
+    for cell in cells(trace, longest):
+        if not (counts @ cell.tried.T).any():
             continue
         for source, rates in estimates.items():
-            gap = np.array([rates[p] for p in kept]) - good / tried
+            sums = cell.gaps(np.array([[rates[p] for p in pairs]]), counts)[:, 0]
+            gap, absolute, good, tried = (float(s) for s in sums)
             found.append(
                 CellError(
                     source=source,
-                    by=by,
-                    cell=cell,
-                    tried=int(tried.sum()),
-                    accepted_share=float(good.sum() / tried.sum()),
-                    bias=float(gap @ tried / tried.sum()),
-                    absolute=float(np.abs(gap) @ tried / tried.sum()),
+                    by=cell.by,
+                    cell=cell.name,
+                    tried=int(tried),
+                    accepted_share=good / tried,
+                    bias=gap / tried,
+                    absolute=absolute / tried,
                 )
             )
     return found
@@ -81,24 +107,29 @@ def as_json(found: Sequence[CellError]) -> list[dict[str, Any]]:
     return [asdict(cell) for cell in found]
 
 
-def _cells(trace: Trace, mine: Flags, longest: int) -> Iterator[tuple[str, str, Any]]:
-    """What a cell is called, and what counts drafts accepted and tried in it."""
+def cells(trace: Trace, longest: int) -> Iterator[Cell]:
+    """Every cell; pairs in the order of :func:`~simspec.compare.estimates.realised.tries`.
 
-    def among(starts: Flags) -> Any:
-        return lambda t: (int(t.accepted[starts].sum()), int(t.tried[starts].sum()))
+    Args:
+        longest: drafts of a block that are counted.
+    """
+    counted = list(tries(trace, longest).values())
+    accepted, refused = np.stack([t.accepted for t in counted]), np.stack([t.refused for t in counted])
+    tried = np.stack([t.tried for t in counted])
+    starts = trace.offsets[:-1]
 
-    def at(place: int) -> Any:
-        def count(t: Tries) -> tuple[int, int]:
-            good = int((t.accepted[mine] >= place).sum())
-            return good, good + int((t.refused[mine] & (t.accepted[mine] == place - 1)).sum())
-
-        return count
+    def among(by: str, name: str, good: NDArray[Any], tried: NDArray[Any]) -> Cell:
+        # No text is empty.
+        sums = (np.add.reduceat(v.astype(np.float64), starts, axis=1) for v in (good, tried))
+        return Cell(by, name, *sums)
 
     task = trace.prompts["category"].to_numpy()[trace.prompt]
-    for name in dict.fromkeys(task[mine]):
-        yield "task", str(name), among(mine & (task == name))
+    for name in dict.fromkeys(task):
+        inside = task == name
+        yield among("task", str(name), accepted * inside, tried * inside)
     for place in range(1, longest + 1):
-        yield "position", str(place), at(place)
+        good = accepted >= place
+        yield among("position", str(place), good, good | (refused & (accepted == place - 1)))
     for low, high in zip(STRETCHES, (*STRETCHES[1:], None), strict=True):
-        inside = mine & (trace.position >= low) & (trace.position < (high or np.inf))
-        yield "time", f"{low}-{high - 1}" if high else f"{low}-", among(inside)
+        inside = (trace.position >= low) & (trace.position < (high or np.inf))
+        yield among("time", f"{low}-{high - 1}" if high else f"{low}-", accepted * inside, tried * inside)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from simspec.streams import stream
-from simspec.traces.index import Trace
+from simspec.traces.index import Ints, Trace
 
 Floats = NDArray[np.float64]
 Clock = Literal["text", "request", "batch"]
@@ -45,8 +45,11 @@ def observed(trace: Trace, values: Floats, prompts: Sequence[int], clock: Clock,
     steps = []
     for k in range(0, len(texts), batch):
         group = texts[k : k + batch]
-        steps += [np.mean([t[i] for t in group if i < len(t)]) for i in range(max(map(len, group)))]
-    return np.array(steps)
+        together = np.full((len(group), max(map(len, group))), np.nan)
+        for row, text in zip(together, group, strict=True):
+            row[: len(text)] = text
+        steps.append(np.nanmean(together, axis=0))
+    return np.concatenate(steps)
 
 
 def steps_to(share: float, weight: float) -> int:
@@ -55,6 +58,12 @@ def steps_to(share: float, weight: float) -> int:
     After n of them it has come 1 - (1 - weight)^n, so n = ceil(ln(1 - share) / ln(1 - weight)).
     """
     return 1 if weight == 1.0 else int(np.ceil(np.log1p(-share) / np.log1p(-weight) - 1e-12))
+
+
+def first_at(come: Floats, share: float) -> int | None:
+    """Observations until the share of the way that an average has come is ``share``; None if it never is."""
+    there = np.flatnonzero(come >= share - 1e-9)
+    return int(there[0]) + 1 if len(there) else None
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,10 @@ class Tracked:
     bias: float
     shake: float
 
+    def square_error(self, steps: int) -> float:
+        """Mean of (average - after)^2 over streams and the first ``steps`` of them: bias^2 + variance."""
+        return float(((self.mean - self.after) ** 2 + self.deviation**2)[:steps].mean())
+
     def as_json(self) -> dict[str, Any]:
         """Keys: before, after, steps_to_half, steps_to_90, bias, shake, mean[], deviation[]."""
         return {
@@ -97,19 +110,14 @@ def track(before: Floats, after: Floats, weight: float) -> Tracked:
     mean = path.mean(axis=0)
     old, new = float(before.mean()), float(after.mean())
     come = (mean - old) / (new - old) if new != old else np.zeros_like(mean)
-
-    def first(share: float) -> int | None:
-        there = np.flatnonzero(come >= share - 1e-9)
-        return int(there[0]) + 1 if len(there) else None
-
     last = slice(-max(1, len(mean) // 4), None)
     return Tracked(
         before=old,
         after=new,
         mean=mean,
         deviation=path.std(axis=0),
-        to_half=first(0.5),
-        to_most=first(0.9),
+        to_half=first_at(come, 0.5),
+        to_most=first_at(come, 0.9),
         bias=float(mean[last].mean() - new),
         shake=float(np.sqrt((path[:, last] ** 2).mean() - path[:, last].mean() ** 2)),
     )
@@ -123,11 +131,15 @@ def spliced(
     streams: int,
     seed: int,
     batch: int = 1,
+    among: Ints | None = None,
 ) -> tuple[Floats, Floats]:
     """Streams of texts of one task, then of another: a change of task in mid-stream.
 
     Each stream takes half of either task's prompts, in an order of its own, and all are cut to the length of
     the shortest.
+
+    Args:
+        among: the prompts that there are, some perhaps several times; by default all once.
 
     Returns:
         observations before and after the change, shape (streams, steps) each.
@@ -135,8 +147,9 @@ def spliced(
     generator = stream(seed, "splices", *tasks)
     category = trace.prompts["category"].to_numpy()
     sides = []
+    every = np.arange(len(category)) if among is None else among
     for task in tasks:
-        prompts = np.flatnonzero(category == task)
+        prompts = every[category[every] == task]
         half = max(1, len(prompts) // 2)
         drawn = [generator.permutation(prompts)[:half].tolist() for _ in range(streams)]
         rows = [observed(trace, values, d, clock, batch) for d in drawn]

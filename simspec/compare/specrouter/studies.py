@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from simspec.compare.specrouter import ranking, routing
+from simspec.compare.specrouter import estimates, ranking, routing
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Study:
 
 STUDIES = {
     "ranking": Study(ranking.study),
+    "estimates": Study(estimates.study),
     "routing": Study(routing.study),
 }
 # Experiments whose documents studies take.

@@ -11,7 +11,7 @@ import msgspec
 
 from simspec.report.folder import FIGURES, PAGE, SPECROUTER, replacing
 from simspec.report.parts import Grid, Picture, template, write_json
-from simspec.report.specrouter import ranking, routing
+from simspec.report.specrouter import estimates, ranking, routing
 from simspec.report.style import drawing
 
 
@@ -32,6 +32,11 @@ class Section:
 
 SECTIONS = {
     "ranking": Section("Does the cost model pick the fastest chain?", ranking.findings, ranking.parts),
+    "estimates": Section(
+        "How good are estimates of acceptance, and how fast do they follow?",
+        estimates.findings,
+        estimates.parts,
+    ),
     "routing": Section("What does picking a chain every cycle gain?", routing.findings, routing.parts),
 }
 
