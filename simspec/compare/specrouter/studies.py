@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from simspec.compare.specrouter import estimates, ranking, routing
+from simspec.compare.specrouter import estimates, pool, ranking, routing, sensitivity
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ class Study:
 STUDIES = {
     "ranking": Study(ranking.study),
     "estimates": Study(estimates.study),
+    "sensitivity": Study(sensitivity.study),
     "routing": Study(routing.study),
+    "pool": Study(pool.study),
 }
 # Experiments whose documents studies take.
 EXPERIMENTS = tuple(dict.fromkeys(name for study in STUDIES.values() for name in study.takes))

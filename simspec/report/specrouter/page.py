@@ -11,7 +11,7 @@ import msgspec
 
 from simspec.report.folder import FIGURES, PAGE, SPECROUTER, replacing
 from simspec.report.parts import Grid, Picture, template, write_json
-from simspec.report.specrouter import estimates, ranking, routing
+from simspec.report.specrouter import estimates, pool, ranking, routing, sensitivity
 from simspec.report.style import drawing
 
 
@@ -37,7 +37,13 @@ SECTIONS = {
         estimates.findings,
         estimates.parts,
     ),
+    "sensitivity": Section(
+        "What do noise, correlation and the slope of cost do to its picks?",
+        sensitivity.findings,
+        sensitivity.parts,
+    ),
     "routing": Section("What does picking a chain every cycle gain?", routing.findings, routing.parts),
+    "pool": Section("Can the pool grow without retuning?", pool.findings, pool.parts),
 }
 
 

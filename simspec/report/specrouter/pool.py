@@ -31,12 +31,13 @@ def findings(found: dict[str, Any]) -> list[str]:
     if both:
         said = [f"{asked} Both hold everywhere for {listed(both)}, of {len(verdicts)} routers x priors."]
     else:
-        best = max(verdicts, key=lambda n: _share(verdicts[n]))
-        v = verdicts[best]
+        # Those that were asked everywhere.
+        most = max(v["useless"]["of"] for v in verdicts.values())
+        full = {n: v for n, v in verdicts.items() if v["useless"]["of"] == most}
+        careful, eager = (max(full, key=lambda n: (full[n][k]["held"], full[n][o]["held"])) for k, o in _WAYS)
         said = [
-            f"{asked} None of {len(verdicts)} routers x priors holds both everywhere; nearest is {best}: "
-            f"{v['useless']['held']} of {v['useless']['of']} of no use and {v['good']['held']} of "
-            f"{v['good']['of']} good."
+            f"{asked} None of {len(verdicts)} routers x priors holds both everywhere: the most careful, "
+            f"{careful}, holds {_counts(full[careful])}; the most eager, {eager}, {_counts(full[eager])}."
         ]
     cells = list(_cells(found))
     flattered = [e for r, n, e in cells if r == "reach, prior 0.5" and n == "flattering"]
@@ -75,11 +76,31 @@ def findings(found: dict[str, Any]) -> list[str]:
         taken = {r: [e["taken_up"][0] for q, _, e in good if q == r] for r, _, _ in good}
         told = listed(f"{r} takes up {100 * np.median(v):.0f}%" for r, v in taken.items())
         said.append(f"Of what a good newcomer is worth to the best static candidates, in the median {told}.")
+    dropped = [
+        (e["share"][-1] - e["share"][0], router, newcomer, name, e)
+        for name, cost in found["costs"].items()
+        for router, newcomers in cost["batches"]["1"]["routers"].items()
+        for newcomer, e in newcomers.items()
+        if e["kind"] == "good"
+    ]
+    if dropped:
+        _, router, newcomer, name, e = min(dropped, key=lambda d: d[0])
+        gain = found["costs"][name]["batches"]["1"]["gain"][newcomer][0]
+        said.append(
+            f"Nor is a good model safe once it is known: what a bad text puts off may not be tried again. "
+            f"{newcomer} ({name}, batch 1, static gain {gain:.1f}%) goes from {100 * e['share'][0]:.0f}% of "
+            f"the cycles of {router}, in the first text to {100 * e['share'][-1]:.0f}% in text "
+            f"{found['after']}."
+        )
     return said
 
 
-def _share(verdict: dict[str, Any]) -> float:
-    return float(np.mean([verdict[k]["held"] / max(verdict[k]["of"], 1) for k in ("useless", "good")]))
+_WAYS = (("useless", "good"), ("good", "useless"))
+
+
+def _counts(verdict: dict[str, Any]) -> str:
+    useless, good = verdict["useless"], verdict["good"]
+    return f"{useless['held']} of {useless['of']} of no use and {good['held']} of {good['of']} good"
 
 
 def _cells(found: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -202,6 +223,7 @@ def _table(here: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
                     f"{e['longest_run'][0]:.0f} / {e['longest_run'][1]}",
                     f"{100 * e['tokens']:.1f}",
                     _three(e["lost"]),
+                    _three(e["late_lost"]),
                     NONE if e["taken_up"] is None else _three(e["taken_up"], 100),
                     f"{e['regret'][-1]:.1f}",
                     str(e["untried"]),
@@ -217,6 +239,7 @@ def _table(here: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         "longest run, median / most",
         "tokens %",
         "time lost %",
+        "later lost %",
         "gain taken up %",
         "regret %",
         "never tried",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from simspec.report.parts import Grid, Picture
 from simspec.report.style import COLOURS, LINES, MARKERS, below, save, sheet
-from simspec.report.words import NONE
+from simspec.report.words import NONE, listed
 
 DRAWN = (
     "joint-by-row/visited",
@@ -31,63 +31,66 @@ CASES = {
     "model": "latency, by model",
     "width": "latency, by model and width",
 }
-OURS, PRINTED = "exact/realised", "reach/simscore"
+OURS, PRINTED, COUNTED = "exact/realised", "reach/simscore", "joint-by-row/visited"
 
 
 def findings(found: dict[str, Any]) -> list[str]:
-    most = f"{100 * found['levels'][-1]:.0f}%"
-    said = []
-    for case, what in (("refused", "on 1 - alpha"), ("width", "on latencies by model and width")):
+    most, said = f"{100 * found['levels'][-1]:.0f}%", []
+    for case, what in (("refused", "on 1 - alpha"), ("rate", "on alpha"), ("width", "on latencies by width")):
         told = [
-            f"{name} from {_mean(found, case, name, 0):.1f}% to {_mean(found, case, name, -1):.1f}%"
-            for name in (OURS, PRINTED, *(["joint-by-row/visited"] if case == "width" else []))
+            f"{name} from {_mean(found, case, name, 0):.1f}% to {_mean(found, case, name, -1):.1f}% (a tenth "
+            f"of draws above {_mean(found, case, name, -1, 'high'):.1f}%)"
+            for name in (OURS, PRINTED, *([COUNTED] if case == "width" else []))
         ]
         said.append(
             f"Noise of {most} {what} moves the median regret, averaged over costs and batch sizes, of "
             f"{', of '.join(told)}."
         )
-    cells = [v for cost in found["noise"].values() for v in cost.values()]
-    by_model = np.mean([c["model"][OURS]["median"][-1] - c["model"][OURS]["median"][0] for c in cells])
-    by_width = np.mean([c["width"][OURS]["median"][-1] - c["width"][OURS]["median"][0] for c in cells])
+    by_model = _mean(found, "model", COUNTED, -1) - _mean(found, "model", COUNTED, 0)
+    by_width = _mean(found, "width", COUNTED, -1) - _mean(found, "width", COUNTED, 0)
     said.append(
-        f"Which latency errors matter: {most} shared by all widths of a model adds {by_model:.1f} points of "
-        f"regret to {OURS}, {most} from width to width {by_width:.1f}."
+        f"It matters which latency errors: {most} shared by all widths of a model adds {by_model:.1f} points "
+        f"of median regret to {COUNTED}, {most} from width to width {by_width:.1f}."
     )
-    rhos = found["rhos"]
     mixed = [v for cost in found["correlation"].values() for v in cost.values()]
-    ends = {
-        n: [np.mean([c[n]["median"][i] for c in mixed]) for i in (0, rhos.index(0.5), -1)]
-        for n in ("exact", "reach")
-    }
-    said.append(
-        "As levels come to share an easy or hard state of the cycle (SYNTHETIC, mean rates known without "
-        f"error), median regret of exact goes from {ends['exact'][0]:.1f}% at rho 0 to "
-        f"{ends['exact'][1]:.1f}% at 0.5 and {ends['exact'][2]:.1f}% at 1, of reach from "
-        f"{ends['reach'][0]:.1f}% to {ends['reach'][1]:.1f}% and "
-        f"{ends['reach'][2]:.1f}%."
+    rhos = found["rhos"]
+    exact, reach = (
+        ", ".join(f"{np.mean([c[name]['median'][i] for c in mixed]):.1f}%" for i in range(len(rhos)))
+        for name in ("exact", "reach")
     )
-    both = [v[OURS] for cost in found["decoupled"].values() for v in cost.values()]
-    apart = [b["decoupled"][0] - b["trace"][0] for b in both]
     said.append(
-        f"Shuffling the trace's levels apart changes the regret of {OURS} by {min(apart):+.1f} to "
-        f"{max(apart):+.1f} points over {len(apart)} costs x batch sizes."
+        "As levels and the whole block come to share an easy or hard state of the cycle (SYNTHETIC, mean "
+        f"rates known without error), median regret at rho {', '.join(f'{r:g}' for r in rhos)} is {exact} "
+        f"for exact and {reach} for reach."
+    )
+    changes = [
+        (v[OURS]["decoupled"][0] - v[OURS]["trace"][0], f"{name}, batch {b}", v[OURS])
+        for name, cost in found["decoupled"].items()
+        for b, v in cost.items()
+    ]
+    _, where, both = max(changes, key=lambda c: abs(c[0]))
+    same = sum(abs(c[0]) < 0.5 for c in changes)
+    said.append(
+        f"Shuffling the trace's levels apart leaves the regret of {OURS} within half a point in {same} of "
+        f"{len(changes)} costs x batch sizes; most changes under {where}: "
+        f"{_three(both['trace'])}% as recorded, {_three(both['decoupled'])}% apart."
     )
     sloped = [v for cost in found["slope"].values() for v in cost.values()]
-    flat, steep = (
-        {n: np.mean([c[n][i][0] for c in sloped]) for n in (OURS, "reach/realised")} for i in (0, -1)
-    )
+    lines = []
+    for name in ("reach/realised", OURS, COUNTED):
+        by_slope = np.mean([[point[0] for point in cell[name]] for cell in sloped], axis=0)
+        lines.append(f"{name} {', '.join(f'{v:.1f}%' for v in by_slope)}")
     said.append(
-        f"From flat to linear verification cost (SYNTHETIC costs, the trace's behaviour) mean regret of "
-        f"reach/realised, which prices one token, goes from {flat['reach/realised']:.1f}% to "
-        f"{steep['reach/realised']:.1f}%, of {OURS} from {flat[OURS]:.1f}% to {steep[OURS]:.1f}%."
+        "From flat to linear verification cost (SYNTHETIC costs, the trace's behaviour), regret averaged "
+        f"over costs and batch sizes at s {', '.join(f'{x:g}' for x in found['slopes'])}: {listed(lines)}."
     )
     return said
 
 
-def _mean(found: dict[str, Any], case: str, name: str, level: int) -> float:
-    """Of medians at a level, over costs and batch sizes."""
+def _mean(found: dict[str, Any], case: str, name: str, level: int, of: str = "median") -> float:
+    """Over costs and batch sizes, at a level."""
     cells = [v[case][name] for cost in found["noise"].values() for v in cost.values()]
-    return float(np.mean([c["median"][level] for c in cells]))
+    return float(np.mean([c[of][level] for c in cells]))
 
 
 def parts(found: dict[str, Any], figures: Path, said: str) -> Iterator[Picture | Grid]:
@@ -104,10 +107,10 @@ def parts(found: dict[str, Any], figures: Path, said: str) -> Iterator[Picture |
     save(_by_rho(found), figures / "sensitivity-correlation.png")
     yield Picture(
         "sensitivity-correlation.png",
-        "SYNTHETIC behaviour: each cycle is easy or hard for all levels, rates alpha +- rho min(alpha, 1 - "
-        "alpha); truth exact from the mixture, every reading told the mean rates. Rates: the trace's, with "
-        f"30% (log-normal) on 1 - alpha in each of {found['draws']} pools; line: median, band: middle 80% of "
-        "pools; a batch whose rows do the same. Symlog axis.",
+        "SYNTHETIC behaviour: each cycle is easy or hard for all its tokens and levels, rates alpha +- rho "
+        "min(alpha, 1 - alpha); truth exact from the mixture, every reading told the mean rates. Rates: the "
+        f"trace's, with 30% (log-normal) on 1 - alpha in each of {found['draws']} pools; line: median, band: "
+        "middle 80% of pools; a batch whose rows do the same. Symlog axis.",
     )
     save(_by_slope(found), figures / "sensitivity-slope.png")
     yield Picture(
@@ -128,10 +131,14 @@ def parts(found: dict[str, Any], figures: Path, said: str) -> Iterator[Picture |
     )
 
 
-def _look(axes: Axes) -> None:
-    axes.set_yscale("symlog", linthresh=1.0)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-    axes.set_ylim(bottom=0.0)
+def _look(every: Iterable[Axes]) -> None:
+    """Once all is drawn: axes that are shared would keep the first one's limits."""
+    for axes in every:
+        axes.set_yscale("symlog", linthresh=1.0)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+        axes.set_ylim(bottom=0.0)
+        top = axes.get_ylim()[1]
+        axes.yaxis.set_major_locator(FixedLocator([t for t in (0, 1, 3, 10, 30, 100, 300) if t <= top]))
 
 
 def _line(axes: Axes, k: int, label: str, x: list[float], values: tuple[Any, Any, Any]) -> None:
@@ -150,10 +157,12 @@ def _noise(found: dict[str, Any], batch: str) -> Figure:
             for k, estimator in enumerate(DRAWN):
                 one = by_batch[batch][case].get(estimator)
                 if one is not None:
-                    _line(axes, k, estimator, x, (one["low"], one["median"], one["high"]))
-            _look(axes)
+                    # Without draws there is no noise to show.
+                    shown = x[: len(one["median"])]
+                    _line(axes, k, estimator, shown, (one["low"], one["median"], one["high"]))
             axes.set_title(what, fontsize=10)
         row[0].set_ylabel(f"{name}\nregret, %")
+        _look(row)
     for axes in grid[-1]:
         axes.set_xlabel("noise, %")
     below(figure, grid[0][-1], 3)
@@ -180,8 +189,8 @@ def _by_rho(found: dict[str, Any]) -> Figure:
         for k, name in enumerate(MEANS):
             one = here[name]
             _line(axes, k, name, found["rhos"], (one["low"], one["median"], one["high"]))
-        _look(axes)
         axes.set_xlabel("rho")
+    _look([axes for axes, _ in panels])
     below(figure, panels[0][0], len(MEANS))
     return figure
 
@@ -199,8 +208,8 @@ def _by_slope(found: dict[str, Any]) -> Figure:
                 found["slopes"],
                 tuple(v if any(none) else e for v, e in ((value, low), (value, value), (value, high))),  # type: ignore[arg-type]
             )
-        _look(axes)
         axes.set_xlabel("s: 0 flat, 1 linear")
+    _look([axes for axes, _ in panels])
     below(figure, panels[0][0], 3)
     return figure
 
