@@ -83,6 +83,11 @@ class MeasuredCost:
     def models(self) -> frozenset[str]:
         return frozenset(self._grids)
 
+    def measured_at(self, model: str) -> tuple[Floats, Floats, Floats]:
+        """The batches, widths and contexts of a model's grid."""
+        grid = self._grids[model]
+        return grid.batches, grid.widths, grid.contexts
+
     def forward_seconds(self, model: str, shape: StepShape) -> Floats:
         return self._grids[model].at(shape.rows, shape.width, shape.context)
 

@@ -36,7 +36,12 @@ def study(trace: Trace, costs: list[CostModel], asked: Asked, say: Progress) -> 
         apart: dict[str, Any] = {"batches": {}}
         if more:
             each = RouteSettings(
-                batches=more, lengths=asked.lengths, draws=asked.draws, seed=asked.seed, split=True
+                batches=more,
+                lengths=asked.lengths,
+                draws=asked.draws,
+                seed=asked.seed,
+                split=True,
+                bound=False,
             )
             some = {name: SCHEDULERS[name] for name in ("target-only", "static-pair", *ONE_BY_ONE)}
             apart = study_routes(trace, cost, each, schedulers=some, jobs=asked.jobs, progress=told).as_json()

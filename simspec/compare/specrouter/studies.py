@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from simspec.compare.specrouter import estimates, pool, ranking, routing, sensitivity
+from simspec.compare.specrouter import estimates, pool, ranking, routing, sensitivity, table2
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ STUDIES = {
     "sensitivity": Study(sensitivity.study),
     "routing": Study(routing.study),
     "pool": Study(pool.study),
+    "table2": Study(table2.study),
 }
 # Experiments whose documents studies take.
 EXPERIMENTS = tuple(dict.fromkeys(name for study in STUDIES.values() for name in study.takes))

@@ -11,7 +11,7 @@ import msgspec
 
 from simspec.report.folder import FIGURES, PAGE, SPECROUTER, replacing
 from simspec.report.parts import Grid, Picture, template, write_json
-from simspec.report.specrouter import estimates, pool, ranking, routing, sensitivity
+from simspec.report.specrouter import estimates, pool, ranking, routing, sensitivity, table2
 from simspec.report.style import drawing
 
 
@@ -44,6 +44,7 @@ SECTIONS = {
     ),
     "routing": Section("What does picking a chain every cycle gain?", routing.findings, routing.parts),
     "pool": Section("Can the pool grow without retuning?", pool.findings, pool.parts),
+    "table2": Section("Where would the published speedups be reached?", table2.findings, table2.parts),
 }
 
 
