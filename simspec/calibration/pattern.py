@@ -27,11 +27,24 @@ UNLIKE = 3
 
 @dataclass(frozen=True)
 class PatternGrid:
-    """Which forwards to time; every model at every one of them."""
+    """Which forwards to time; every model at every one of them, and at every count of rows in them.
+
+    Rows are not interpolated: three take longer than the mean of two and four, where kernels are made for
+    whole groups of rows, and some rows of a batch longer than a batch of so many, since their entries are
+    gathered first.
+
+    Attributes:
+        batches: sizes of batches that are held; forwards of all rows and of fewer are timed, down to what the
+            batch below holds.
+    """
 
     batches: tuple[int, ...] = (1, 2, 4, 8)
     widths: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 9)
-    contexts: tuple[int, ...] = (64, 128, 224)
+    contexts: tuple[int, ...] = (64, 232)
+
+    def rows_of(self, batch: int) -> list[int]:
+        """Counts of rows that are timed in a batch of ``batch``."""
+        return list(range(1 + max((b for b in self.batches if b < batch), default=0), batch + 1))
 
 
 class PatternTimer:
@@ -82,30 +95,32 @@ class PatternTimer:
         cells = list(self.levels)
         for c in generator.permutation(len(cells)):
             context, batch = cells[int(c)]
-            for width in generator.permutation(self.grid.widths).tolist():
-                self._cell(generator, context, batch, width)
+            shapes = [(rows, width) for rows in self.grid.rows_of(batch) for width in self.grid.widths]
+            for s in generator.permutation(len(shapes)):
+                self._cell(generator, context, batch, *shapes[int(s)])
         self.rounds += 1
 
-    def _cell(self, generator: np.random.Generator, context: int, batch: int, width: int) -> None:
+    def _cell(self, generator: np.random.Generator, context: int, batch: int, rows: int, width: int) -> None:
+        """Forwards of the first ``rows`` requests of a batch, ``width`` tokens each."""
         texts = self.texts[context, batch]
-        longer = [np.concatenate([t, _tokens(generator, width, self.vocabulary)]) for t in texts]
+        longer = [np.concatenate([t, _tokens(generator, width, self.vocabulary)]) for t in texts[:rows]]
         for name, level in self.levels[context, batch].items():
-            level.read(range(batch), longer, [width] * batch)
+            level.read(range(rows), longer, [width] * rows)
             seconds = level.log[-1].seconds
             level.roll_back(np.array([len(t) for t in texts], dtype=np.int64))
             level.settle()
             level.log.clear()
-            self._keep(name, self.device, self.dtype, batch, width, context, seconds)
+            self._keep(name, self.device, self.dtype, rows, width, context, seconds)
         for name, lookup in self.lookups.items():
             begun = time.perf_counter()
-            for text in texts:
+            for text in texts[:rows]:
                 lookup.draft(text, width)
-            self._keep(name, "cpu", "none", batch, width, context, time.perf_counter() - begun)
+            self._keep(name, "cpu", "none", rows, width, context, time.perf_counter() - begun)
 
     def _keep(
-        self, model: str, device: str, dtype: str, batch: int, width: int, context: int, seconds: float
+        self, model: str, device: str, dtype: str, rows: int, width: int, context: int, seconds: float
     ) -> None:
-        self.rows.append((model, device, dtype, batch, width, context, self.rounds, seconds))
+        self.rows.append((model, device, dtype, rows, width, context, self.rounds, seconds))
 
     def latency(self) -> pd.DataFrame:
         """What was timed so far, as a latency table."""

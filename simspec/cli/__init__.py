@@ -23,6 +23,7 @@ app = App(
 # Verbs are named, not imported: help needs neither pandas nor matplotlib.
 app.command("simspec.cli.record:record")
 app.command("simspec.cli.critic:critic")
+app.command("simspec.cli.masks:masks")
 app.command("simspec.cli.validate:validate")
 app.command("simspec.cli.calibrate:calibrate")
 app.command("simspec.cli.inspect:inspect")

@@ -23,3 +23,16 @@ def processes(jobs: int) -> int:
         return jobs
     # Not every system can say which cores are ours.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def batch_shares(text: str) -> tuple[tuple[int, int], ...]:
+    """``1:12,8:96`` as (batch, prompts)."""
+    found = []
+    for part in text.split(","):
+        batch, colon, count = part.strip().partition(":")
+        if not (colon and batch.isdigit() and count.isdigit() and 1 <= int(batch) <= 256 and int(count) >= 1):
+            raise BadInput(f"--shares {text!r} holds {part!r}", allowed="batch:prompts, such as 1:12,8:96")
+        found.append((int(batch), int(count)))
+    if len({b for b, _ in found}) < len(found):
+        raise BadInput(f"--shares {text!r} names a batch size twice")
+    return tuple(found)

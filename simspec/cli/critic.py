@@ -47,7 +47,7 @@ def critic(
     seed
         Seed of the draws.
     """
-    from simspec.cli.checks import draws_and_seed
+    from simspec.cli.checks import batch_shares, draws_and_seed
     from simspec.cli.output import interval, print_table
 
     draws_and_seed(draws, seed)
@@ -56,7 +56,7 @@ def critic(
         raise BadInput(f"--chain {chain!r}", allowed="a drafter, one or more intermediates and the target")
     if not 1 <= length <= 64:
         raise BadInput(f"--length {length}", allowed="1 to 64")
-    pairs = _shares(shares)
+    pairs = batch_shares(shares)
     try:
         from simspec.experiments.critic import CriticSettings, run_critic
     except ImportError as error:
@@ -95,16 +95,3 @@ def critic(
         rows,
     )
     print(f"wrote {out}")
-
-
-def _shares(text: str) -> tuple[tuple[int, int], ...]:
-    """``1:12,8:96`` as (batch, prompts)."""
-    found = []
-    for part in text.split(","):
-        batch, colon, count = part.strip().partition(":")
-        if not (colon and batch.isdigit() and count.isdigit() and 1 <= int(batch) <= 256 and int(count) >= 1):
-            raise BadInput(f"--shares {text!r} holds {part!r}", allowed="batch:prompts, such as 1:12,8:96")
-        found.append((int(batch), int(count)))
-    if len({b for b, _ in found}) < len(found):
-        raise BadInput(f"--shares {text!r} names a batch size twice")
-    return tuple(found)

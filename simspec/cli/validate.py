@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from simspec.errors import BadInput
 
@@ -13,7 +14,11 @@ def validate(
     recipe: Path,
     *,
     out: Path | None = None,
-    rounds: int = 2,
+    rounds: int = 4,
+    shares: str = "1:3,2:6,4:8,8:16",
+    decoded: int = 16,
+    lengths: str = "1-6",
+    near: int = 8,
     output_tokens: int = 32,
     engines: bool = True,
     seed: int = 0,
@@ -21,16 +26,20 @@ def validate(
 ) -> None:
     """Decode chains for real, simulate the same on the record, and compare.
 
-    Plain decoding, every pair at two lengths and chains of three, at batch 1, 2, 4 and 8: recorded
-    prompts, where accepted counts must be the replayed ones, and at batch 8 prompts that the record
-    does not hold. Forwards are timed in between, in the chain's pattern. Then transformers' assisted
-    generation, prompt lookup and early exit, measured and predicted. Run it on a quiet machine.
-    Needs the extra ``record``. Exit code 1 when an accepted count differs.
+    At every batch size: plain decoding, the chains and lengths that replay finds fastest, what each
+    variant of Eq. 7 picks, every pair and the triples at their best length. All are chosen on recorded
+    prompts that are not decoded, under forwards timed first; they take turns on each batch of prompts.
+    Accepted counts must be the replayed ones. Forwards are timed between rounds, in the chain's pattern,
+    at every count of rows. Then transformers' assisted generation, prompt lookup and early exit,
+    measured and predicted. Run it on a quiet machine. A run that was stopped goes on where it was
+    (beside --out). Needs the extra ``record``. Exit code 1 when an accepted count differs.
 
-    The document: ``same_prompts`` and ``disjoint_prompts`` = {``configurations``,
-    ``median_abs_error``, ``p90_abs_error``, ``kendall_tau``, ``kendall_tau_by_batch``,
-    ``accepted_counts_equal``, shares and errors of forwards and of overhead, ``all[]``}; ``engines[]``;
-    the five figures of ``same_prompts`` are also at the top.
+    The document: ``same_prompts`` (simulated on the prompts that were decoded) and ``disjoint_prompts``
+    (on the others) = {``configurations``, ``median_abs_error``, ``p90_abs_error``, ``kendall_tau``,
+    ``kendall_tau_by_batch``, ``accepted_counts_equal``, shares and errors of forwards and of overhead,
+    ``all[]`` (each with ``unit_seconds`` of the batches in ``decoded.<B>``)}; ``forwards[]`` (median
+    seconds by context, rows and width); ``engines[]``; the five figures of ``same_prompts`` are also at
+    the top.
 
     Parameters
     ----------
@@ -41,7 +50,16 @@ def validate(
     out
         Also write the document to this JSON file.
     rounds
-        How often everything is decoded and timed; medians are kept.
+        How often forwards are timed and every chain decodes its share of prompts. A run that was stopped
+        may go on with more.
+    shares
+        How many prompts each batch size decodes in a round, such as 1:4,8:16.
+    decoded
+        Prompts of the record that are decoded, in turn; the others are fitted on.
+    lengths
+        Draft lengths that are considered.
+    near
+        How many of the fastest chains and lengths are decoded at each batch size.
     output_tokens
         Tokens of each text.
     engines
@@ -51,14 +69,23 @@ def validate(
     json
         Print JSON.
     """
-    from simspec.cli.checks import draws_and_seed
-    from simspec.cli.output import print_json, print_table
+    from simspec.cli.checks import batch_shares, draws_and_seed
+    from simspec.cli.output import print_json, print_table, whole_numbers
     from simspec.traces.index import load_trace
 
     draws_and_seed(0, seed)
     if not 1 <= rounds <= 100:
         raise BadInput(f"--rounds {rounds}", allowed="1 to 100")
+    if not 1 <= near <= 100:
+        raise BadInput(f"--near {near}", allowed="1 to 100")
+    pairs = batch_shares(shares)
+    uneven = [f"{batch}:{count}" for batch, count in pairs if count % batch]
+    if uneven:
+        raise BadInput(f"--shares {shares!r} holds {uneven[0]!r}", allowed="whole batches")
+    if decoded < 1 or any(decoded % batch for batch, _ in pairs):
+        raise BadInput(f"--decoded {decoded}", allowed="a multiple of every batch size")
     loaded = load_trace(trace)
+    drafted = whole_numbers(lengths, "--lengths", 1, loaded.manifest.block_length)
     if not 8 <= output_tokens <= loaded.manifest.output_tokens:
         raise BadInput(
             f"--output-tokens {output_tokens}", allowed=f"8 to {loaded.manifest.output_tokens}, the record's"
@@ -66,12 +93,27 @@ def validate(
     if out is not None and out.exists():
         raise BadInput("exists", where=out, hint="move it away")
     try:
-        from simspec.experiments.validate import ValidateSettings
+        from simspec.experiments.measuring import ValidateSettings
         from simspec.experiments.validate import validate as carry_out
     except ImportError as error:
         raise BadInput(f"decoding needs {error.name}", hint="pip install 'simspec[record]'") from error
-    settings = ValidateSettings(rounds=rounds, output_tokens=output_tokens, engines=engines, seed=seed)
-    found = carry_out(loaded, recipe, settings, lambda line: print(f"validate: {line}", file=sys.stderr))
+    settings = ValidateSettings(
+        shares=pairs,
+        decoded=decoded,
+        rounds=rounds,
+        lengths=drafted,
+        near=near,
+        output_tokens=output_tokens,
+        engines=engines,
+        seed=seed,
+    )
+
+    def say(line: str) -> None:
+        print(f"validate: {line}", file=sys.stderr, flush=True)
+
+    with TemporaryDirectory() as scratch:
+        pieces = Path(scratch) / "pieces" if out is None else out.with_name(out.name + ".partial")
+        found = carry_out(loaded, recipe, pieces, settings, say)
     same = found["same_prompts"]
     keys = (
         "configurations",
@@ -80,8 +122,9 @@ def validate(
         "kendall_tau",
         "accepted_counts_equal",
     )
-    command = ["simspec", "validate", trace.as_posix(), recipe.as_posix()]
-    command += ["--rounds", str(rounds), "--output-tokens", str(output_tokens), "--seed", str(seed)]
+    command = ["simspec", "validate", trace.as_posix(), recipe.as_posix(), "--rounds", str(rounds)]
+    command += ["--shares", shares, "--decoded", str(decoded), "--lengths", lengths, "--near", str(near)]
+    command += ["--output-tokens", str(output_tokens), "--seed", str(seed)]
     command += [] if engines else ["--no-engines"]
     document = {
         "format": "simspec validation 1",
@@ -90,9 +133,10 @@ def validate(
         **found,
     }
     if out is not None:
-        from simspec.experiments.files import write_json
+        from simspec.experiments.files import remove_pieces, write_json
 
         write_json(out, document)
+        remove_pieces(pieces)
     if json:
         print_json(document)
     else:
@@ -111,7 +155,7 @@ def validate(
             for c in found[part]["all"]
         ]
         header = ["chain", "semantics", "batch", "ms/token", "simulated", "error %", "spread %", "counts"]
-        print_table(f"{found['dtype']} on {found['device']}, {rounds} rounds, medians", header, rows)
+        print_table(f"{found['dtype']} on {found['device']}, {rounds} rounds", header, rows)
         for part in ("same_prompts", "disjoint_prompts"):
             s = found[part]
             print(

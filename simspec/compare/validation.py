@@ -22,8 +22,8 @@ class Compared:
     Attributes:
         chain, semantics, draft_length, batch: the configuration.
         prompts: how many texts.
-        measured: seconds a token, the median over repetitions.
-        spread: the slowest repetition over the fastest, minus 1.
+        measured: seconds a token, of all that was decoded.
+        spread: the slowest round over the fastest, minus 1; rounds decode other prompts.
         predicted: seconds a token by replay and the latency table.
         measured_forward, predicted_forward: the same, of forwards alone.
         measured_overhead, predicted_overhead: the same, of all else: choosing tokens,
@@ -31,7 +31,12 @@ class Compared:
         choosing, packing: measured seconds a token of those two parts of the overhead.
         measured_accepted, predicted_accepted: accepted drafts a target pass.
         counts_equal: whether every cycle's accepted count was the replayed one; None where the
-            prompts are not the record's.
+            prompts that were replayed are others.
+        unit_seconds, unit_tokens: of each batch that was decoded, in the order of the document's ``decoded``;
+            every configuration of a batch size decoded the same ones, one after another.
+        priced_by_tokens, priced_by_slots: seconds a token of the very forwards of networks that ran, by the
+            latency table at the longest row's tokens, and at the cache's slots, wasted ones included.
+        table_by_tokens: what was measured of those forwards over ``priced_by_tokens``, by model.
     """
 
     chain: list[str]
@@ -51,6 +56,11 @@ class Compared:
     measured_accepted: float
     predicted_accepted: float
     counts_equal: bool | None
+    unit_seconds: list[float]
+    unit_tokens: list[int]
+    priced_by_tokens: float
+    priced_by_slots: float
+    table_by_tokens: dict[str, float]
 
     @property
     def error(self) -> float:

@@ -79,7 +79,7 @@ def validation_parts(found: dict[str, Any], figures: Path) -> Iterator[Picture |
     """Figure and tables of a document that ``simspec validate`` wrote."""
     said = (
         f"{found['dtype']} on {found['device']} ({found['machine']['processor']}, "
-        f"{found['machine']['cores']} cores), medians of {found['rounds']} rounds, {found['output_tokens']} "
+        f"{found['machine']['cores']} cores), {found['rounds']} rounds, {found['output_tokens']} "
         "tokens of text; forwards timed in the same run."
     )
     rows = []
@@ -159,7 +159,7 @@ def _scatter(found: dict[str, Any]) -> Figure:
         "x",
         color=BLUE,
         markersize=6,
-        label=f"other prompts, batch {others[0]['batch']}" if others else None,
+        label="simulated on other prompts" if others else None,
     )
     plain_log(axes, low, high)
     axes.set_xlabel("measured ms per token")

@@ -97,6 +97,11 @@ def compared(measured: float, predicted: float, *, equal: bool | None = True, ba
         measured_accepted=1.0,
         predicted_accepted=1.0,
         counts_equal=equal,
+        unit_seconds=[measured],
+        unit_tokens=[1],
+        priced_by_tokens=0.9 * predicted,
+        priced_by_slots=0.9 * predicted,
+        table_by_tokens={"t": 1.0},
     )
 
 
@@ -132,6 +137,14 @@ def test_overhead_is_found_again_where_it_is_one():
         (["critic", "no.toml", "out.json"], "no.toml"),
         (["validate", "no-trace", "no.toml"], "no-trace"),
         (["validate", "no-trace", "no.toml", "--rounds", "0"], "--rounds 0"),
+        (["validate", "no-trace", "no.toml", "--near", "0"], "--near 0"),
+        (["validate", "no-trace", "no.toml", "--shares", "1:2,4:6"], "'4:6'"),
+        (["validate", "no-trace", "no.toml", "--decoded", "12", "--shares", "8:8"], "--decoded 12"),
+        (["masks", "no.toml", "out.json"], "no.toml"),
+        (["masks", "no.toml", "out.json", "--chains", "a"], "--chains 'a'"),
+        (["masks", "no.toml", "out.json", "--chains", "a,b;a,b"], "twice"),
+        (["masks", "no.toml", "out.json", "--cells", "4:64"], "--cells"),
+        (["masks", "no.toml", "out.json", "--rounds", "0"], "--rounds 0"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, problem, capsys, tmp_path, monkeypatch):

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from simspec.compare.specrouter import estimates, pool, ranking, routing, sensitivity, table2
+from simspec.compare.specrouter import (
+    ablations,
+    estimates,
+    measured,
+    pool,
+    ranking,
+    routing,
+    sensitivity,
+    table2,
+)
 
 
 @dataclass(frozen=True)
@@ -23,11 +32,13 @@ class Study:
 
 STUDIES = {
     "ranking": Study(ranking.study),
+    "measured": Study(measured.study, ("validation",)),
     "estimates": Study(estimates.study),
     "sensitivity": Study(sensitivity.study),
     "routing": Study(routing.study),
     "pool": Study(pool.study),
     "table2": Study(table2.study),
+    "ablations": Study(ablations.study, ("validation", "critic", "masks")),
 }
 # Experiments whose documents studies take.
 EXPERIMENTS = tuple(dict.fromkeys(name for study in STUDIES.values() for name in study.takes))

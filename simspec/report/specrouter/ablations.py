@@ -57,13 +57,27 @@ def findings(found: dict[str, Any]) -> list[str]:
             continue
         worst = max(cells, key=lambda c: abs(float(c["ways"][way]["over_mask"])))
         w = worst["ways"][way]
-        packing = max(float(c["ways"][way]["packing"] / c["ways"][way]["seconds_per_token"]) for c in cells)
-        said.append(
+        changes = (
             f"{what}, where marking packs now and then, changes time by "
             f"{min(c['ways'][way]['over_mask'] for c in cells):+.1f}% to "
             f"{max(c['ways'][way]['over_mask'] for c in cells):+.1f}% (medians of {len(cells)} cells); most "
             f"in {_cell(worst)}: {w['over_mask']:+.1f}% ({_range(w['range'])} over {worst['rounds']} "
-            f"rounds). Packing itself takes at most {100 * packing:.1f}% of the time."
+            "rounds)."
+        )
+        packing = max(float(c["ways"][way]["packing"] / c["ways"][way]["seconds_per_token"]) for c in cells)
+        said.append(
+            changes + (f" Packing takes at most {100 * packing:.1f}% of its time." if packing else "")
+        )
+    idle = [
+        c["ways"]["never"]
+        for c in masks["cells"]
+        if not c["ways"]["mask"]["packed_per_cycle"] and "never" in c["ways"]
+    ]
+    if idle:
+        ends = [min(w["range"][0] for w in idle), max(w["range"][1] for w in idle)]
+        said.append(
+            f"In {len(idle)} of {len(masks['cells'])} cells marking never came to pack, so never packing is "
+            f"the same work; what differs there, {_range(ends)} over rounds, is what the clock cannot tell."
         )
     equal, rounds = (sum(c[key] for c in masks["cells"]) for key in ("equal", "rounds"))
     said.append(f"Texts were the same in every way in {equal} of {rounds} batches of prompts.")

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from simspec.compare.foretold import REPLAYED
+from simspec.compare.foretold import DRAINED, REPLAYED
 from simspec.compare.specrouter.measured import SIMULATED
 from simspec.report.parts import Grid, Picture
 from simspec.report.specrouter.ranking import OURS, PRINTED, SHOWN
@@ -35,26 +35,30 @@ def findings(found: dict[str, Any]) -> list[str]:
     if found["why"]:
         return [f"Not measured: {found['why']}."]
     about, batches, summary = found["about"], found["batches"], found["summary"]
-    ours, printed, replayed = summary[OURS], summary[PRINTED], summary[REPLAYED]
+    drained, ours, printed, replayed = (summary[name] for name in (DRAINED, OURS, PRINTED, REPLAYED))
     configurations = sum(len(b["configurations"]) for b in batches.values())
     said = [
         f"Over batch sizes {listed(batches)} ({configurations} chains x lengths x batch sizes decoded for "
-        f"real), {OURS} loses to the measured best {_regret(ours)}, and takes the fastest itself in "
-        f"{ours['top1']} of {ours['of']}; {PRINTED}, the printed reading, loses {_regret(printed)}, and "
-        f"takes it in {printed['top1']}. Taking what full replay of other prompts finds fastest loses "
-        f"{_regret(replayed)}."
+        f"real), {DRAINED} loses to the measured best {_regret(drained)}, and takes the fastest itself in "
+        f"{drained['top1']} of {drained['of']}; {OURS}, which takes batches as always full where these "
+        f"drain, loses {_regret(ours)}, and takes it in {ours['top1']}; {PRINTED}, the printed reading, "
+        f"loses {_regret(printed)}, and takes it in {printed['top1']}. Taking what full replay of other "
+        f"prompts finds fastest loses {_regret(replayed)}."
     ]
     clear = [name for name, b in batches.items() if b["clear"]]
     said.append(
-        f"The two fastest differ by more than their spread at batch {listed(clear)}: there {OURS} is right "
-        f"in {ours['clear_top1']} of {ours['clear']}, {PRINTED} in {printed['clear_top1']}."
+        f"The two fastest differ by more than their spread at batch {listed(clear)}: there {DRAINED} is "
+        f"right in {drained['clear_top1']} of {drained['clear']}, {OURS} in {ours['clear_top1']}, {PRINTED} "
+        f"in {printed['clear_top1']}."
         if clear
         else "At no batch size do the two fastest differ by more than their spread over batches of prompts."
     )
-    best = min(summary, key=lambda n: (summary[n]["median_regret"], summary[n]["mean_regret"]))
+    readings = [name for name in summary if name not in (SIMULATED, REPLAYED)]
+    best = min(readings, key=lambda n: (summary[n]["median_regret"], summary[n]["mean_regret"]))
     said.append(
-        f"Times told by {OURS} are off by {100 * ours['median_abs_error']:.0f}% in the median, {PRINTED}'s "
-        f"by {100 * printed['median_abs_error']:.0f}%, those of replay of the decoded prompts by "
+        f"Times told by {DRAINED} are off by {100 * drained['median_abs_error']:.0f}% in the median, "
+        f"{OURS}'s by {100 * ours['median_abs_error']:.0f}%, {PRINTED}'s by "
+        f"{100 * printed['median_abs_error']:.0f}%, those of replay of the decoded prompts by "
         f"{100 * summary[SIMULATED]['median_abs_error']:.1f}%. Least median regret of all readings: {best}, "
         f"{summary[best]['median_regret']:.2f}%."
     )
@@ -119,7 +123,7 @@ def _regrets(found: dict[str, Any]) -> Figure:
     figure = sheet(7.6, 5.0)
     axes = figure.add_subplot()
     batches = [int(b) for b in found["batches"]]
-    names = [n for n in (*SHOWN, REPLAYED) if n in found["summary"]]
+    names = [n for n in (DRAINED, *SHOWN, REPLAYED) if n in found["summary"]]
     for k, name in enumerate(names):
         scores = [b["scores"][name] for b in found["batches"].values()]
         y = [s["regret"] for s in scores]
@@ -166,7 +170,7 @@ def _points(axes: Axes, name: str, batch: dict[str, Any]) -> None:
         bars(m, [None if end is None else 1e3 * end for end in c["interval"]])
         for m, c in zip(measured, batch["configurations"], strict=True)
     ]
-    shown = (SIMULATED, OURS, PRINTED)
+    shown = (SIMULATED, DRAINED, OURS, PRINTED)
     for k, reading in enumerate(shown):
         axes.errorbar(
             measured,
@@ -206,7 +210,7 @@ def _best(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
             "yes" if batch["clear"] else "no",
             f"{100 * batch['won']:.0f}",
         ]
-        for reading in (OURS, PRINTED):
+        for reading in (DRAINED, OURS, PRINTED):
             score = batch["scores"][reading]
             row.append(chain_name(batch["configurations"][score["pick"]]))
             row.append(f"{score['regret']:.1f} ({span(score['regret_interval'], 1)})")
@@ -224,10 +228,7 @@ def _best(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     header += [
         "clear",
         "fastest in % of batches",
-        f"{OURS} picks",
-        "regret %",
-        f"{PRINTED} picks",
-        "regret %",
+        *(w for r in (DRAINED, OURS, PRINTED) for w in (f"{r} picks", "regret %")),
     ]
     return header, rows
 
@@ -266,7 +267,7 @@ def _all(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     rows = []
     for name, batch in found["batches"].items():
         for k, c in sorted(enumerate(batch["configurations"]), key=lambda kc: float(kc[1]["measured"])):
-            told = [batch["predicted"][reading][k] for reading in (SIMULATED, OURS, PRINTED)]
+            told = [batch["predicted"][reading][k] for reading in (SIMULATED, DRAINED, OURS, PRINTED)]
             rows.append(
                 [
                     name,
@@ -278,4 +279,4 @@ def _all(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
                 ]
             )
     header = ["batch", "chain", "ms/token", "95%", "slowest round over fastest %"]
-    return [*header, "simulated", OURS, PRINTED], rows
+    return [*header, "simulated", DRAINED, OURS, PRINTED], rows

@@ -11,7 +11,16 @@ import msgspec
 
 from simspec.report.folder import FIGURES, PAGE, SPECROUTER, replacing
 from simspec.report.parts import Grid, Picture, template, write_json
-from simspec.report.specrouter import estimates, pool, ranking, routing, sensitivity, table2
+from simspec.report.specrouter import (
+    ablations,
+    estimates,
+    measured,
+    pool,
+    ranking,
+    routing,
+    sensitivity,
+    table2,
+)
 from simspec.report.style import drawing
 
 
@@ -32,6 +41,11 @@ class Section:
 
 SECTIONS = {
     "ranking": Section("Does the cost model pick the fastest chain?", ranking.findings, ranking.parts),
+    "measured": Section(
+        "Is the chain of lowest predicted time the chain of lowest measured time?",
+        measured.findings,
+        measured.parts,
+    ),
     "estimates": Section(
         "How good are estimates of acceptance, and how fast do they follow?",
         estimates.findings,
@@ -45,6 +59,11 @@ SECTIONS = {
     "routing": Section("What does picking a chain every cycle gain?", routing.findings, routing.parts),
     "pool": Section("Can the pool grow without retuning?", pool.findings, pool.parts),
     "table2": Section("Where would the published speedups be reached?", table2.findings, table2.parts),
+    "ablations": Section(
+        "What do intermediate verification and the validity mask cost or save?",
+        ablations.findings,
+        ablations.parts,
+    ),
 }
 
 
