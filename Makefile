@@ -38,8 +38,11 @@ demo: $(DEMO)/installed ## rank schedules on the recorded trace and write the pa
 report: $(DEMO)/installed ## the same for TRACE=... into OUT=...
 	$(DEMO)/bin/simspec report $(TRACE) --out $(OUT) $(MEASURED)
 
+# Files go to that many processes; each works on one core, since threads that share one wait for each other.
+WORKERS ?= 2
+
 test: lint ## everything a change must pass: lint, then the tests, real models included
-	$(VENV)/bin/pytest
+	OMP_NUM_THREADS=1 $(VENV)/bin/pytest -n $(WORKERS) --dist loadfile
 
 # 100,000 scenarios on all cores, in about half an hour on two; a search that was stopped goes on from the seed
 # that it told: make nightly FIRST=120. Fewer: SCENARIOS=1000; on one core: JOBS=1.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from simspec.compare.batches import Draws
 from simspec.compare.estimates.sources import SOURCES, alphas
-from simspec.compare.forward_prices import ForwardPrices
-from simspec.compare.joint import Counted
 from simspec.compare.predicted import JOINT, JOINT_SOURCES, Told, predict, prices_for
 from simspec.compare.rank import VARIANTS
 from simspec.compare.replayed import Candidate, Replayed, replay_all
@@ -63,9 +61,6 @@ def fit_on(
 def foretell(fitted: Fitted, decoded: dict[int, Ints], sources: Sequence[str] = SOURCES) -> dict[str, Floats]:
     """Seconds a token by "variant/source", and by replay, shape (batches, draws, candidates) each.
 
-    "joint-drained/visited" is joint-by-row for batches that are not refilled: requests that finish leave, and
-    the slowest goes on alone, as it does in what is decoded.
-
     Args:
         decoded: the prompts that each batch size is to be predicted for. Only their lengths are looked at:
             forwards are priced at their mean context.
@@ -83,27 +78,6 @@ def foretell(fitted: Fitted, decoded: dict[int, Ints], sources: Sequence[str] = 
             mine = replace(told, counted=counted if variant in JOINT else {})
             for name, seconds in predict(trace, cost, prices, candidates, variant, mine).items():
                 found.setdefault(name, []).append(seconds[0])
-        drained = [_drained(cost, prices, r.counted["visited"], told.counts) for r in fitted.replayed]
-        found.setdefault(DRAINED, []).append(np.stack(drained, axis=1))
         replays = np.stack([r.seconds[0, 0, batch] for r in fitted.replayed], axis=1)
         found.setdefault(REPLAYED, []).append(replays)
     return {name: np.stack(parts) for name, parts in found.items()}
-
-
-def _drained(cost: CostModel, prices: ForwardPrices, counted: Counted, counts: Floats) -> Floats:
-    """Seconds a token of the one batch size that is priced, from counted widths and cycles, shape (draws,).
-
-    In a step each row runs by the share of prompts that have so many cycles, each for itself.
-    """
-    (batch,) = prices.batches
-    step = np.arange(1, int(counted.cycles.max()) + 1)
-    # Shape (draws, steps).
-    running = counts @ (counted.cycles[:, None] >= step) / counts.sum(axis=1, keepdims=True)
-    total = cost.step_overhead_seconds * (1.0 - (1.0 - running) ** batch).sum(axis=1)
-    for level in counted.levels:
-        if not len(level.widths):  # never ran
-            continue
-        chances = np.tensordot(level.counts, counts, axes=(0, 1)) / (counts @ counted.cycles)
-        each = prices.mean_by_row(level.model, level.widths, chances[..., None] * running)
-        total = total + each[0].sum(axis=(0, 2))
-    return np.asarray(total / (batch * (counts @ counted.tokens) / counts.sum(axis=1)))

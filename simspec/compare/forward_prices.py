@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, xlog1py, xlogy
 
 from simspec.cost.models import CostModel
 from simspec.cost.shape import StepShape
@@ -80,4 +81,37 @@ class ForwardPrices:
         for batch, table in zip(self.batches, self._rows[model], strict=True):
             both = padded_seconds(chances, batch, table[:, at])
             found.append(both[..., 0] + more * both[..., 1])
+        return np.stack(found)
+
+    def mean_drained(
+        self, model: str, widths: Ints, chances: Floats, running: Floats, steps: Floats
+    ) -> Floats:
+        """As :meth:`mean_by_row`, where fewer and fewer rows are left and no other takes their place.
+
+        Args:
+            widths, chances: as above; of the cycles of a row that still runs, so in which share of them it
+                has such a forward. Shape (W, S, draws).
+            running: chance that a row still runs, shape (draws, K).
+            steps: how many cycles each of these is for, shape (K,).
+
+        Returns:
+            seconds over all cycles, shape (batches, S, draws).
+        """
+        at = np.minimum(widths, self.widest) - 1
+        has = chances.sum(axis=0)
+        some = np.where(has > 0, has, 1.0)
+        more = np.tensordot(widths - 1.0, chances, axes=1) / some
+        within = np.minimum(np.cumsum(chances, axis=0) / some, 1.0)
+        # Rows with such a forward are so many with the chances of as many independent rows.
+        chance = np.minimum(has[..., None] * running, 1.0)[..., None]
+        found = []
+        for batch, table in zip(self.batches, self._rows[model], strict=True):
+            rows = np.arange(1, batch + 1)
+            ways = gammaln(batch + 1) - gammaln(rows + 1) - gammaln(batch - rows + 1)
+            many = np.exp(ways + xlogy(rows, chance) + xlog1py(batch - rows, -chance))
+            often = np.tensordot(many, steps, axes=(2, 0))  # (S, draws, rows)
+            law = within[..., None] ** rows
+            law[1:] -= law[:-1].copy()
+            both = np.einsum("wsdb,bwz->sdbz", law, table[1:, at])
+            found.append(((both[..., 0] + more[..., None] * both[..., 1]) * often).sum(axis=2))
         return np.stack(found)

@@ -25,7 +25,9 @@ Candidate = tuple[Chain, int]
 # itself, padded to the widest, where all else takes the batch as one row many times over.
 BY_RATES = (*VARIANTS, "exact-by-row")
 # Ours, on joint counts; sources are the cycles that are counted (:mod:`simspec.compare.joint`).
-JOINT = ("joint", "joint-by-row")
+JOINT = ("joint", "joint-by-row", "joint-drained")
+# How finely joint-drained tells apart when requests end.
+_STRETCHES = 12
 JOINT_SOURCES = ("visited", "anywhere")
 
 
@@ -149,6 +151,8 @@ def _by_row(
 def _joint(cost: CostModel, prices: ForwardPrices, counted: Counted, counts: Floats, variant: str) -> Floats:
     """Seconds a row's token from counted widths, shape (batches, draws)."""
     cycles = counts @ counted.cycles
+    if variant == "joint-drained":
+        return _drained(cost, prices, counted, counts)
     total = np.zeros((len(prices.batches), len(counts))) + cost.step_overhead_seconds
     mean = prices.mean_by_row if variant == "joint-by-row" else prices.mean_alike
     for level in counted.levels:
@@ -158,3 +162,34 @@ def _joint(cost: CostModel, prices: ForwardPrices, counted: Counted, counts: Flo
         chances = np.tensordot(level.counts, counts, axes=(0, 1)) / cycles
         total = total + mean(level.model, level.widths, chances).sum(axis=1)
     return total * cycles / (counts @ counted.tokens)
+
+
+def _drained(cost: CostModel, prices: ForwardPrices, counted: Counted, counts: Floats) -> Floats:
+    """As by row, for batches that are not refilled: rows that finish leave, and the slowest goes on alone.
+
+    A row runs in a step by the share of prompts that have so many cycles, each row for itself.
+    """
+    running, steps = _running(counted.cycles, counts)
+    size = np.array(prices.batches)[:, None, None]
+    total = cost.step_overhead_seconds * ((1.0 - (1.0 - running) ** size) @ steps)
+    cycles = counts @ counted.cycles
+    for level in counted.levels:
+        if not len(level.widths):  # never ran
+            continue
+        chances = np.tensordot(level.counts, counts, axes=(0, 1)) / cycles
+        total = total + prices.mean_drained(level.model, level.widths, chances, running, steps).sum(axis=1)
+    return total * counts.sum(axis=1) / (counts @ counted.tokens)
+
+
+def _running(cycles: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Chance that a row still runs, (draws, K), and in how many steps it is that, (K,).
+
+    Steps between two prompts' ends are alike; of the ends at most :data:`_STRETCHES` are told apart.
+    """
+    ends = np.unique(np.quantile(cycles, np.linspace(0.0, 1.0, _STRETCHES), method="higher"))
+    step = np.arange(1, int(cycles.max()) + 1)
+    each = counts @ (cycles[:, None] >= step) / counts.sum(axis=1, keepdims=True)
+    stretch = np.searchsorted(ends, step)
+    many = np.bincount(stretch, minlength=len(ends)).astype(np.float64)
+    summed = np.stack([each[:, stretch == k].sum(axis=1) for k in range(len(ends))], axis=1)
+    return summed / many, many

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -70,7 +72,7 @@ def test_at_batch_1_joint_is_replay(setting: Setting, length: int) -> None:
         wanted = (counts @ times.seconds) / (counts @ times.tokens)
         told = Told({}, counts, {"visited": [visited(trace, runs)]})
         prices = prices_for(trace, COST, [candidate], (1,))
-        for variant in ("joint", "joint-by-row"):
+        for variant in ("joint", "joint-by-row", "joint-drained"):
             found = predict(trace, COST, prices, [candidate], variant, told)
             np.testing.assert_allclose(found[f"{variant}/visited"][0, :, 0], wanted, rtol=1e-9)
 
@@ -91,6 +93,21 @@ def test_anywhere_takes_the_first_cycle_from_every_place(setting: Setting, lengt
             assert found.tokens[p] == sum(len(c.emitted) for c in firsts)
             target = found.levels[-1]
             assert float(target.counts[p, :, 0] @ target.widths) == sum(c.width for c in firsts)
+
+
+@given(settings_of(prompts=6, output_tokens=(1, 14), block_length=(3, 6)), st.integers(1, 3))
+@examples(0.4)
+def test_drained_plain_decoding_is_every_batch_that_could_be_drawn(setting: Setting, batch: int) -> None:
+    """One width for ever: what is left is who still runs, and each row's prompt is drawn for itself."""
+    trace = Toy(setting).trace()
+    chain = next(c for c in CHAINS if c.drafter is None)
+    runs = run(trace, chain, None, request_starts(trace))
+    batches = np.array(list(product(range(len(trace.prompts)), repeat=batch)))
+    (times,) = price(runs, batches, [COST], lookup=False)
+    told = Told({}, draw_prompts(trace, 0, 0).counts(), {"visited": [visited(trace, runs)]})
+    prices = prices_for(trace, COST, [(chain, 0)], (batch,))
+    found = predict(trace, COST, prices, [(chain, 0)], "joint-drained", told)["joint-drained/visited"]
+    assert found[0, 0, 0] == pytest.approx(times.seconds.sum() / times.tokens.sum(), rel=1e-9)
 
 
 def test_rows_that_do_the_same_cost_as_much_either_way() -> None:
