@@ -14,7 +14,8 @@ from matplotlib.ticker import FuncFormatter
 from simspec.compare.foretold import DRAINED, REPLAYED
 from simspec.compare.specrouter.measured import SIMULATED
 from simspec.report.parts import Grid, Picture
-from simspec.report.specrouter.ranking import OURS, PRINTED, SHOWN
+from simspec.report.specrouter.ranking import FULL as OURS
+from simspec.report.specrouter.ranking import PRINTED, SHOWN
 from simspec.report.style import (
     COLOURS,
     GREY,
@@ -123,7 +124,7 @@ def _regrets(found: dict[str, Any]) -> Figure:
     figure = sheet(7.6, 5.0)
     axes = figure.add_subplot()
     batches = [int(b) for b in found["batches"]]
-    names = [n for n in (DRAINED, *SHOWN, REPLAYED) if n in found["summary"]]
+    names = [n for n in (*SHOWN, REPLAYED) if n in found["summary"]]
     for k, name in enumerate(names):
         scores = [b["scores"][name] for b in found["batches"].values()]
         y = [s["regret"] for s in scores]
