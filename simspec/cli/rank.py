@@ -40,10 +40,10 @@ def rank(
     Variants of Eq. 7 (simspec.theory.variants): reach, reach-all, reach-always, reach-direct, reach-wide,
     funnel, nested, polybasic, product, exact (under independence), exact-by-row (and rows of a batch
     unlike). They take acceptance from: simscore, simscore-ema, logistic, isotonic, constant,
-    greedy-correct, realised (simspec.compare.estimates.sources). Exact on the trace: joint,
-    joint-by-row and joint-drained (rows that finish leave), from the cycles that a replay visits, or from
-    anywhere in the texts. Intervals are 95%, over bootstrap draws of prompts. Without --split, predictions are made from the prompts that they are
-    scored on.
+    greedy-correct, realised (simspec.compare.estimates.sources). Exact on the trace: joint, joint-by-row and
+    joint-drained (rows that finish leave), from the cycles that a replay visits, or from anywhere in the
+    texts. Intervals are 95%, over bootstrap draws of prompts. Without --split, predictions are made from the
+    prompts that they are scored on.
 
     With --json, keys: ``trace``, ``origin``, ``provenance``, ``acceptance`` and ``costs.<name>`` =
     {``cost``, ``prompts``, ``lower_bound_seconds_per_token`` (dynamic program, batch 1),
