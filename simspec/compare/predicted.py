@@ -178,7 +178,7 @@ def _drained(cost: CostModel, prices: ForwardPrices, counted: Counted, counts: F
             continue
         chances = np.tensordot(level.counts, counts, axes=(0, 1)) / cycles
         total = total + prices.mean_drained(level.model, level.widths, chances, running, steps).sum(axis=1)
-    return total * counts.sum(axis=1) / (counts @ counted.tokens)
+    return np.asarray(total * counts.sum(axis=1) / (counts @ counted.tokens))
 
 
 def _running(cycles: Floats, counts: Floats) -> tuple[Floats, Floats]:
