@@ -97,6 +97,12 @@ class ForwardPrices:
         Returns:
             seconds over all cycles, shape (batches, S, draws).
         """
+        return np.asarray(self._drained_by_width(model, widths, chances, running, steps).sum(axis=1))
+
+    def _drained_by_width(
+        self, model: str, widths: Ints, chances: Floats, running: Floats, steps: Floats
+    ) -> Floats:
+        """The same where each of ``widths`` is the widest, shape (batches, W, S, draws)."""
         at = np.minimum(widths, self.widest) - 1
         has = chances.sum(axis=0)
         some = np.where(has > 0, has, 1.0)
@@ -112,6 +118,6 @@ class ForwardPrices:
             often = np.tensordot(many, steps, axes=(2, 0))  # (S, draws, rows)
             law = within[..., None] ** rows
             law[1:] -= law[:-1].copy()
-            both = np.einsum("wsdb,bwz->sdbz", law, table[1:, at])
-            found.append(((both[..., 0] + more[..., None] * both[..., 1]) * often).sum(axis=2))
+            both = np.einsum("wsdb,bwz->wsdz", law * often, table[1:, at])
+            found.append(both[..., 0] + more * both[..., 1])
         return np.stack(found)

@@ -99,3 +99,11 @@ class NoisyPrices(ForwardPrices):
             both = both.reshape(*once.shape[1:], 2, -1)
             found.append(both[..., 0, :] + more[..., None] * both[..., 1, :])
         return np.stack(found)
+
+    def mean_drained(
+        self, model: str, widths: Ints, chances: Floats, running: Floats, steps: Floats
+    ) -> Floats:
+        """Chances must be the same in every column."""
+        parts = self._drained_by_width(model, widths, chances[..., :1], running[:1], steps)[..., 0]
+        factor = self._factor[model][np.minimum(widths, self.widest)]
+        return np.asarray(np.einsum("bws,wc->bsc", parts, factor))
