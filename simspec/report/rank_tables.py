@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simspec.compare.rankings import summary
+from simspec.report.scores import scores_table
 from simspec.report.study import PICKED_BY, CostStudy
 from simspec.report.words import NONE, chain_name, span
 
@@ -32,34 +33,8 @@ def picks_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:
 
 
 def variants_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: every prediction over all batch sizes, the least mean regret first."""
-    scores = summary([cost.ranking])
-    rows = []
-    for name in sorted(scores, key=lambda n: float(scores[n]["mean_regret"])):
-        s = scores[name]
-        rows.append(
-            [
-                name,
-                f"{s['median_regret']:.1f}",
-                span(s["median_regret_interval"], 1),
-                f"{s['mean_regret']:.1f}",
-                f"{s['worst_regret']:.1f}",
-                NONE if s["mean_kendall_tau"] is None else f"{s['mean_kendall_tau']:.2f}",
-                f"{s['top1']} of {s['of']}",
-                f"{100 * s['median_abs_error']:.0f}",
-            ]
-        )
-    header = [
-        "variant/source",
-        "median regret %",
-        "95%",
-        "mean",
-        "worst",
-        "mean tau",
-        "top-1",
-        "time wrong by %",
-    ]
-    return header, rows
+    """Header and rows: every prediction over all batch sizes, the least regret first."""
+    return scores_table(summary([cost.ranking]))
 
 
 def readings_table(cost: CostStudy) -> tuple[list[str], list[list[str]]]:

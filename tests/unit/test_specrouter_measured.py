@@ -16,6 +16,7 @@ from simspec.compare.specrouter import ablations, measured
 from simspec.compare.specrouter.asked import Asked
 from simspec.compare.validated import read_validation
 from simspec.cost.shape import StepShape
+from simspec.errors import BadInput
 from simspec.replay.trajectories import run
 from simspec.report.parts import Grid, Picture
 from simspec.report.specrouter import ablations as ablations_section
@@ -212,6 +213,23 @@ def test_ablations_say_what_is_absent(trace):
     cost = read_validation(validated.document(trace, 12, UNITS), trace).cost(trace)
     found = ablations.study(trace, [cost], ASKED, quiet)
     assert all(found[part]["why"] for part in ("decoded", "critic", "masks"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"critic": {}},
+        {"critic": {**CRITIC, "configurations": [1]}},
+        {"critic": {**CRITIC, "configurations": {"nested": {"batches": {"1": {}}}}}},
+        {"masks": {**MASKS, "machine": None}},
+        {"masks": {**MASKS, "cells": [{**MASKS["cells"][0], "rounds": [{"ways": {}}]}]}},
+    ],
+)
+def test_a_document_that_is_not_whole_is_refused_by_name(trace, given):
+    cost = read_validation(validated.document(trace, 12, UNITS), trace).cost(trace)
+    (name,) = given
+    with pytest.raises(BadInput, match=f"{name}.*does not hold what is needed.*simspec {name}"):
+        ablations.study(trace, [cost], ASKED, quiet, **given)
 
 
 def test_sections_draw_what_was_found_and_say_what_was_not(trace, told, tmp_path):

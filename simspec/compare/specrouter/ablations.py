@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from simspec.compare.specrouter.measured import FEWEST_UNITS, per_token
 from simspec.compare.specrouter.ranking import named
 from simspec.compare.validated import Configuration, read_validation
 from simspec.cost.models import CostModel
-from simspec.metrics import estimate
+from simspec.errors import BadInput
+from simspec.metrics import estimate, percent_over
 from simspec.speculation.chains import all_chains
 from simspec.traces.index import Trace
 
@@ -43,8 +44,10 @@ def study(
         ``masks`` as :func:`_masks`.
 
     Raises:
-        BadInput: when the validation is another record's.
+        BadInput: when the validation is another record's, or a document lacks what it should hold.
     """
+    decoded = _all_decoded(trace, asked, validation)
+    read = {"critic": _whole("critic", _critic, critic), "masks": _whole("masks", _masks, masks)}
     divided = parts(trace, asked.draws, asked.seed, split=True)
     pool = list(trace.manifest.models)
     chains = all_chains(pool, trace.target, set(pool) - set(trace.verifiers))
@@ -62,12 +65,19 @@ def study(
             seconds = np.stack([[told[k].seconds[c, d, b] for k in able] for d in range(len(scored))])
             batches[str(b)] = _without_middle([candidates[k] for k in able], np.moveaxis(seconds, 1, 2))
         found[cost.name] = {"label": cost.label, "batches": batches}
-    return {
-        "replayed": found,
-        "decoded": _all_decoded(trace, asked, validation),
-        "critic": _critic(critic),
-        "masks": _masks(masks),
-    }
+    return {"replayed": found, "decoded": decoded, **read}
+
+
+def _whole(
+    name: str, read: Callable[[dict[str, Any] | None], dict[str, Any]], document: dict[str, Any] | None
+) -> dict[str, Any]:
+    """What is read of a document; a key that is missing or of another kind is the document's fault."""
+    try:
+        return read(document)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise BadInput(
+            f"does not hold what is needed: {error!r}", where=name, hint=f"measure with simspec {name}"
+        ) from error
 
 
 def _without_middle(candidates: Sequence[tuple[Any, int]], seconds: Floats) -> dict[str, Any]:
@@ -101,7 +111,7 @@ def _without_middle(candidates: Sequence[tuple[Any, int]], seconds: Floats) -> d
 
 def _more(name: str, times: Floats, others: Floats) -> dict[str, Any]:
     """How many % longer, with its interval over the draws after the first."""
-    more = 100.0 * (times / others - 1.0)
+    more = np.asarray(percent_over(times, others))
     found = estimate(more[0], more[1:])
     return {name: found.value, f"{name}_interval": [found.low, found.high]}
 

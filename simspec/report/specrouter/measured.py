@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter
 from simspec.compare.foretold import DRAINED, REPLAYED
 from simspec.compare.specrouter.measured import SIMULATED
 from simspec.report.parts import Grid, Picture
+from simspec.report.scores import scores_table
 from simspec.report.specrouter.ranking import FULL as OURS
 from simspec.report.specrouter.ranking import PRINTED, SHOWN
 from simspec.report.style import (
@@ -241,27 +242,12 @@ def _errors(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def _summary(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    rows = []
-    summary = found["summary"]
-    for name in sorted(summary, key=lambda n: (summary[n]["median_regret"], summary[n]["mean_regret"])):
-        s = summary[name]
-        same = sum(b["scores"][name]["same_chain"] for b in found["batches"].values())
-        rows.append(
-            [
-                name,
-                f"{s['median_regret']:.2f}",
-                span(s["median_regret_interval"], 2),
-                f"{s['mean_regret']:.2f}",
-                f"{s['worst_regret']:.1f}",
-                NONE if s["mean_kendall_tau"] is None else f"{s['mean_kendall_tau']:.2f}",
-                f"{s['top1']} of {s['of']}",
-                f"{same} of {s['of']}",
-                f"{s['clear_top1']} of {s['clear']}",
-                f"{100 * s['median_abs_error']:.0f}",
-            ]
-        )
-    header = ["variant/source", "median regret %", "95%", "mean", "worst", "mean tau", "top-1", "same chain"]
-    return [*header, "top-1 where clear", "time wrong by %"], rows
+    same = {
+        name: sum(b["scores"][name]["same_chain"] for b in found["batches"].values())
+        for name in found["summary"]
+    }
+    of = {name: f"{same[name]} of {s['of']}" for name, s in found["summary"].items()}
+    return scores_table(found["summary"], {"same chain": of})
 
 
 def _all(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:

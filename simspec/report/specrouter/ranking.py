@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from simspec.report.parts import Grid, Picture
+from simspec.report.scores import scores_table
 from simspec.report.style import COLOURS, LINES, MARKERS, below, save, sheet, whole_log2
-from simspec.report.words import NONE, chain_name, listed, span, with_span
+from simspec.report.words import chain_name, listed, span, with_span
 
 # Ours first, then what the papers print and what others make of it.
 SHOWN = (
@@ -24,7 +25,6 @@ SHOWN = (
     "product/simscore",
 )
 OURS, FULL, PRINTED = "joint-drained/visited", "joint-by-row/visited", "reach/simscore"
-_SCORES = ["median regret %", "95%", "mean", "worst", "mean tau", "top-1", "where clear", "time wrong by %"]
 
 
 def findings(found: dict[str, Any]) -> list[str]:
@@ -88,7 +88,7 @@ def parts(found: dict[str, Any], figures: Path, said: str) -> Iterator[Picture |
             yield Grid(
                 f"Every reading with every source of acceptance, {task}: one half predicts the other, over "
                 f"batch sizes and both halves. {_of(name, cost, said)}",
-                *_scores(of_task["summary"]),
+                *scores_table(of_task["summary"]),
                 folded=True,
             )
 
@@ -146,23 +146,3 @@ def _one_chain(cost: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         tasks = list(of)
         rows.append([batch, *(f"{v['loss']:.1f} ({span(v['loss_interval'], 1)})" for v in of.values())])
     return ["batch", *tasks], rows
-
-
-def _scores(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    rows = []
-    for name in sorted(summary, key=lambda n: (summary[n]["median_regret"], summary[n]["mean_regret"])):
-        s = summary[name]
-        rows.append(
-            [
-                name,
-                f"{s['median_regret']:.2f}",
-                span(s["median_regret_interval"], 2),
-                f"{s['mean_regret']:.2f}",
-                f"{s['worst_regret']:.1f}",
-                NONE if s["mean_kendall_tau"] is None else f"{s['mean_kendall_tau']:.2f}",
-                f"{s['top1']} of {s['of']}",
-                f"{s['clear_top1']} of {s['clear']}",
-                f"{100 * s['median_abs_error']:.0f}",
-            ]
-        )
-    return ["variant/source", *_SCORES], rows

@@ -27,9 +27,10 @@ def findings(found: dict[str, Any]) -> list[str]:
             best = max(routers, key=lambda s: float(scores[s]["tokens_per_second"]))
             fixed = max(statics, key=lambda s: float(scores[s]["tokens_per_second"]))
             words = (
-                f"Cost {name}, batch {batch}: the best router ({best}) runs at {_over(scores[best])} of the "
-                f"best static pair's speed, SpecRouter as printed ({PRINTED}) at {_over(scores[PRINTED])}, "
-                f"the best tuned static chain ({fixed}) at {_over(scores[fixed])}"
+                f"Cost {name}, batch {batch}: the best of {len(routers)} routers ({best}, the fastest on "
+                f"these very prompts) runs at {_over(scores[best])} of the best static pair's speed, "
+                f"SpecRouter as printed ({PRINTED}) at {_over(scores[PRINTED])}, the best of "
+                f"{len(statics)} static schedules ({fixed}, likewise) at {_over(scores[fixed])}"
             )
             if BOUND in scores:
                 words += f"; no scheme over these chains can pass {_over(scores[BOUND])}"
