@@ -2,52 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from simspec.compare.batches import batch_requests, draw_prompts, request_starts
+from simspec.compare.batches import draw_prompts
+from simspec.compare.length_runs import (
+    LengthSettings,
+    Replayed,
+    best_drafters,
+    replayed,
+    static_lengths,
+    tuned_static,
+)
 from simspec.cost.models import CostModel
 from simspec.errors import BadInput
-from simspec.metrics import estimate, percent_over
-from simspec.oracle.lengths import least_seconds, myopic_expected, myopic_hindsight
-from simspec.replay.lockstep import price
+from simspec.metrics import Estimate, estimate, percent_over
+from simspec.oracle.lengths import (
+    least,
+    long_run_expected,
+    long_run_hindsight,
+    myopic_expected,
+    myopic_hindsight,
+)
 from simspec.replay.pricing import two_level_seconds
-from simspec.replay.trajectories import Trajectories, run
+from simspec.replay.trajectories import run
 from simspec.speculation.chains import Chain
-from simspec.speculation.lengths import G4, ExactMarginal, LengthRule, LibraSpec, Prescribed, Static
+from simspec.speculation.lengths import Prescribed, Static
+from simspec.speculation.rule_files import ALONE, WEIGH_COST, Rule, published, published_alone
 from simspec.traces.index import Trace
 
 Floats = NDArray[np.float64]
 
-STATIC_LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 12, 16)
+OURS = "long-run"
+TUNED = "tuned-static"
+ORACLES = {
+    "myopic-expected": myopic_expected,
+    "myopic-hindsight": myopic_hindsight,
+    "long-run-expected": long_run_expected,
+    "long-run-hindsight": long_run_hindsight,
+}
 
 
-def rules_under_test(block_length: int) -> dict[str, LengthRule]:
-    """The rules by name, defaults from the papers; lengths within the record's blocks.
-
-    LibraSpec's other published setting (n 10, d_max 60) asks for blocks of 61 tokens.
-    """
-    rules: dict[str, LengthRule] = {f"static-{n}": Static(n) for n in STATIC_LENGTHS if n <= block_length}
-    rules["g4"] = G4(longest=min(20, block_length))
-    # d_max - 1 + floor(alpha) tokens is the most that Algorithm 1 returns.
-    longest = min(24, block_length - 1)
-    rules["libraspec"] = LibraSpec(alpha=2.2, block=min(16, longest), longest=longest)
-    rules["libraspec-n1"] = LibraSpec(alpha=2.2, block=1, longest=longest)
-    rules["exact-marginal"] = ExactMarginal(longest=longest)
-    return rules
-
-
-@dataclass(frozen=True)
-class LengthSettings:
-    """Batch size, bootstrap draws of prompts, seed."""
-
-    batch: int = 1
-    draws: int = 100
-    seed: int = 0
+def rules_under_test(trace: Trace) -> dict[str, Rule]:
+    """Static lengths and every published rule by name, within the record's blocks."""
+    static: dict[str, Rule] = {f"static-{n}": Static(n) for n in static_lengths(trace)}
+    return static | published(trace.manifest.block_length)
 
 
 @dataclass(frozen=True)
@@ -58,20 +62,21 @@ class RuleResult:
         seconds_per_token: for all prompts and for each draw, shape (draws + 1,).
         mean_length: mean submitted tokens a cycle.
         mean_drafted: mean drafted tokens a cycle.
-        mad_hindsight: mean absolute difference of submitted from the myopic hindsight length.
+        deviations: mean absolute difference of submitted from what each oracle would have submitted there.
     """
 
     seconds_per_token: Floats
     mean_length: float
     mean_drafted: float
-    mad_hindsight: float
+    deviations: dict[str, float]
 
 
 @dataclass(frozen=True)
 class LengthStudy:
-    """Rules and oracles for one drafter under one cost.
+    """Rules and oracles for one drafter under one cost at one batch size.
 
-    ``bound`` is the dynamic program's seconds a token by draw, at batch 1 only.
+    ``tuned`` are the static lengths of the even and the odd prompts, each tuned on the others; ``bound`` is
+    the dynamic program's seconds a token by draw, at batch 1 only.
     """
 
     drafter: str
@@ -79,6 +84,7 @@ class LengthStudy:
     settings: LengthSettings
     rules: dict[str, RuleResult]
     oracles: dict[str, RuleResult]
+    tuned: tuple[int, int]
     bound: Floats | None
 
     @property
@@ -89,6 +95,22 @@ class LengthStudy:
             key=lambda n: self.rules[n].seconds_per_token[0],
         )
 
+    def over(self, seconds: Floats, reference: Floats | None) -> Estimate:
+        """How many percent slower, with its paired interval; null without a reference."""
+        if reference is None:
+            return Estimate(None, None, None)
+        regret = np.asarray(percent_over(seconds, reference))
+        return estimate(regret[0], regret[1:])
+
+    def gap_closed(self, seconds: Floats) -> Estimate:
+        """Share of the gap between the best static length and the bound; null where there is none."""
+        if self.bound is None:
+            return Estimate(None, None, None)
+        static = self.rules[self.best_static].seconds_per_token
+        gap = static - self.bound
+        share = np.divide(static - seconds, gap, out=np.full(gap.shape, np.nan), where=gap > 0)
+        return estimate(share[0], share[1:])
+
     def as_json(self) -> dict[str, Any]:
         """See :mod:`simspec.cli.lengths` for the keys."""
         return {
@@ -96,124 +118,144 @@ class LengthStudy:
             "drafter": self.drafter,
             "batch": self.settings.batch,
             "best_static": self.best_static,
+            "tuned_static": dict(zip(("even", "odd"), self.tuned, strict=True)),
             "lower_bound_seconds_per_token": None if self.bound is None else float(self.bound[0]),
             "rules": {name: self._json(result) for name, result in self.rules.items()},
             "oracles": {name: self._json(result) for name, result in self.oracles.items()},
         }
 
     def _json(self, result: RuleResult) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        time = estimate(result.seconds_per_token[0], result.seconds_per_token[1:])
-        out["seconds_per_token"] = time.value
-        out["seconds_per_token_interval"] = [time.low, time.high]
+        seconds = result.seconds_per_token
+        ours = self.rules.get(OURS)
+        told = {"seconds_per_token": estimate(seconds[0], seconds[1:])}
         references = {
-            "regret_expected": self.oracles["myopic-expected"].seconds_per_token,
-            "regret_hindsight": self.oracles["myopic-hindsight"].seconds_per_token,
-            "regret_lower_bound": self.bound,
-            "regret_best_static": self.rules[self.best_static].seconds_per_token,
+            "best_static": self.rules[self.best_static].seconds_per_token,
+            "tuned_static": self.rules[TUNED].seconds_per_token,
+            "ours": None if ours is None else ours.seconds_per_token,
+            "expected": self.oracles["myopic-expected"].seconds_per_token,
+            "hindsight": self.oracles["myopic-hindsight"].seconds_per_token,
+            "long_run": self.oracles["long-run-expected"].seconds_per_token,
+            "lower_bound": self.bound,
         }
-        for name, reference in references.items():
-            if reference is None:
-                out[name], out[f"{name}_interval"] = None, [None, None]
-                continue
-            over = np.asarray(percent_over(result.seconds_per_token, reference))
-            regret = estimate(over[0], over[1:])
-            out[name], out[f"{name}_interval"] = regret.value, [regret.low, regret.high]
-        out["mad_hindsight"] = result.mad_hindsight
-        out["mean_length"] = result.mean_length
-        out["mean_drafted"] = result.mean_drafted
-        return out
+        told |= {f"regret_{name}": self.over(seconds, other) for name, other in references.items()}
+        told["gap_closed"] = self.gap_closed(seconds)
+        out: dict[str, Any] = {}
+        for name, found in told.items():
+            out[name], out[f"{name}_interval"] = found.value, [found.low, found.high]
+        for oracle, deviation in result.deviations.items():
+            out[f"mad_{oracle.removeprefix('myopic-').replace('-', '_')}"] = deviation
+        return {**out, "mean_length": result.mean_length, "mean_drafted": result.mean_drafted}
 
 
-def study_lengths(trace: Trace, drafter: str, cost: CostModel, settings: LengthSettings) -> LengthStudy:
-    """Replay every rule and oracle with one drafter.
+def study_lengths(
+    trace: Trace,
+    drafter: str,
+    cost: CostModel,
+    settings: LengthSettings,
+    rules: Mapping[str, Rule] | None = None,
+) -> LengthStudy:
+    """Replay rules and oracles with one drafter; see :func:`study_batches`."""
+    return study_batches(trace, {settings.batch: drafter}, cost, settings, rules)[settings.batch]
 
-    Rules see the price of a cycle at the batch size; which requests share their batch they do
-    not see.
+
+def study_batches(
+    trace: Trace,
+    drafters: Mapping[int, str],
+    cost: CostModel,
+    settings: LengthSettings,
+    rules: Mapping[str, Rule] | None = None,
+    jobs: int = 1,
+) -> dict[int, LengthStudy]:
+    """Replay rules and oracles at several batch sizes.
+
+    Args:
+        drafters: the drafter of each batch size.
+        settings: of which the batch size is not looked at.
+        rules: static lengths among them; None for all that come with the package.
+        jobs: processes; the result does not depend on it.
 
     Raises:
-        BadInput: when the drafter is unknown or the cost cannot price it.
+        BadInput: when a drafter is unknown or the cost cannot price it.
     """
-    trace.require(drafter)
-    if drafter == trace.target:
-        raise BadInput(f"{drafter!r} is the target", allowed=", ".join(trace.drafters))
-    missing = {drafter, trace.target} - cost.models
-    if missing:
-        raise BadInput(f"cost {cost.name!r} has no price for {', '.join(sorted(missing))}")
+    for drafter in drafters.values():
+        trace.require(drafter)
+        if drafter == trace.target:
+            raise BadInput(f"{drafter!r} is the target", allowed=", ".join(trace.drafters))
+        missing = {drafter, trace.target} - cost.models
+        if missing:
+            raise BadInput(f"cost {cost.name!r} has no price for {', '.join(sorted(missing))}")
+    wanted = rules_under_test(trace) if rules is None else rules
+    alone = {n: r for n, r in wanted.items() if isinstance(r, tuple(ALONE.values()))}
+    quick = {n: r for n, r in alone.items() if not isinstance(r, WEIGH_COST)}
+    held = {d: replace(trace, drafters={d: trace.drafters[d]}) for d in drafters.values()}
+    given = {b: (held[d], d, cost, replace(settings, batch=b)) for b, d in sorted(drafters.items())}
+    # The longest first: fewer rows mean more cycles one after another.
+    work = [(b, {name: rule}) for b in given for name, rule in wanted.items() if name not in quick]
+    work += [(b, quick) for b in given]
+    tasks = [delayed(replayed)(*given[b], some) for b, some in work]
+    tasks += [delayed(_references)(*each) for each in given.values()]
+    done = Parallel(n_jobs=jobs, batch_size=1)(tasks)
+    studies = {}
+    for references, (batch, each) in zip(done[len(work) :], given.items(), strict=True):
+        parts = [found for (b, _), found in zip(work, done, strict=False) if b == batch]
+        found = {name: result for part in parts for name, result in part.items()}
+        studies[batch] = references.study(each, {name: found[name] for name in wanted})
+    return studies
+
+
+@dataclass(frozen=True)
+class _References:
+    """What rules of one batch size are held against: lengths, what came of them, and the bound."""
+
+    lengths: dict[str, Prescribed]
+    replayed: dict[str, Replayed]
+    tuned: tuple[int, int]
+    bound: Floats | None
+
+    def study(
+        self, given: tuple[Trace, str, CostModel, LengthSettings], rules: Mapping[str, Replayed]
+    ) -> LengthStudy:
+        _, drafter, cost, settings = given
+        tuned = {TUNED: self._result(self.replayed[TUNED])}
+        return LengthStudy(
+            drafter=drafter,
+            cost=cost,
+            settings=settings,
+            rules={name: self._result(found) for name, found in rules.items()} | tuned,
+            oracles={name: self._result(self.replayed[name]) for name in ORACLES},
+            tuned=self.tuned,
+            bound=self.bound,
+        )
+
+    def _result(self, found: Replayed) -> RuleResult:
+        off = {n: np.abs(found.submitted - oracle.lengths[found.flat]) for n, oracle in self.lengths.items()}
+        return RuleResult(
+            seconds_per_token=found.seconds_per_token,
+            mean_length=float(found.submitted.mean()),
+            mean_drafted=float(found.drafted.mean()),
+            deviations={name: float(each.mean()) for name, each in off.items()},
+        )
+
+
+def _references(trace: Trace, drafter: str, cost: CostModel, settings: LengthSettings) -> _References:
     chain = Chain((drafter, trace.target))
-    seconds = two_level_seconds(trace, chain, cost, settings.batch)
-    hindsight = myopic_hindsight(trace, chain, cost, settings.batch)
-    draws = draw_prompts(trace, settings.draws, settings.seed)
-    counts = draws.counts()
-    start = request_starts(trace)
-    lookup = trace.is_lookup(drafter)
-
-    def result(rule: LengthRule | Prescribed) -> RuleResult:
-        runs = run(trace, chain, rule, start, seconds)
-        if settings.batch == 1:
-            times = price(runs, np.arange(len(trace.prompts))[:, None], [cost], lookup=lookup)[0]
-            per_token = (counts @ times.seconds) / (counts @ times.tokens)
-        else:
-            requests, owner = batch_requests(draws, settings.batch)
-            times = price(runs, requests, [cost], lookup=lookup)[0]
-            per_token = np.bincount(owner, weights=times.seconds) / np.bincount(owner, weights=times.tokens)
-        return _summary(trace, runs, hindsight, per_token)
-
+    lengths = {name: oracle(trace, chain, cost, settings.batch) for name, oracle in ORACLES.items()}
+    fixed, tuned = tuned_static(trace, drafter, cost, settings)
+    found = replayed(trace, drafter, cost, settings, {**lengths, TUNED: fixed})
     bound = None
     if settings.batch == 1:
-        tokens = trace.prompts["output_tokens"].to_numpy()
-        bound = (counts @ least_seconds(trace, chain, cost)) / (counts @ tokens)
-    return LengthStudy(
-        drafter=drafter,
-        cost=cost,
-        settings=settings,
-        rules={n: result(r) for n, r in rules_under_test(trace.manifest.block_length).items()},
-        oracles={
-            "myopic-hindsight": result(hindsight),
-            "myopic-expected": result(myopic_expected(trace, chain, cost, settings.batch)),
-        },
-        bound=bound,
-    )
-
-
-def _summary(trace: Trace, runs: Trajectories, hindsight: Prescribed, per_token: Floats) -> RuleResult:
-    # Every prompt once, from its beginning.
-    active = runs.active.copy()
-    active[len(trace.prompts) :] = False
-    submitted = runs.submitted[active].astype(np.float64)
-    wanted = hindsight.lengths[runs.flat[active]]
-    return RuleResult(
-        seconds_per_token=per_token,
-        mean_length=float(submitted.mean()),
-        mean_drafted=float(runs.drafted[active].mean()),
-        mad_hindsight=float(np.abs(submitted - wanted).mean()),
-    )
+        program = least(trace, chain, cost)
+        lengths["lower-bound"] = Prescribed(program.lengths)
+        counts = draw_prompts(trace, settings.draws, settings.seed).counts()
+        bound = (counts @ program.seconds) / (counts @ trace.prompts["output_tokens"].to_numpy())
+    return _References(lengths, found, tuned, bound)
 
 
 def best_drafter(
     trace: Trace, cost: CostModel, settings: LengthSettings, among: Sequence[str] | None = None
 ) -> str:
-    """The priced drafter (of ``among``) whose best static length, at least 1, is fastest."""
-    able = [d for d in (among or trace.drafters) if d in cost.models]
-    if not able:
-        raise BadInput(f"cost {cost.name!r} prices no drafter", allowed=", ".join(trace.drafters))
-
-    def least(drafter: str) -> float:
-        chain = Chain((drafter, trace.target))
-        requests, _ = batch_requests(draw_prompts(trace, 0, settings.seed), settings.batch)
-        times = [
-            price(
-                run(trace, chain, Static(n), request_starts(trace)),
-                requests,
-                [cost],
-                lookup=trace.is_lookup(drafter),
-            )[0]
-            for n in STATIC_LENGTHS
-            if 1 <= n <= trace.manifest.block_length
-        ]
-        return min(float(t.seconds.sum() / t.tokens.sum()) for t in times)
-
-    return min(able, key=least)
+    """The drafter of :func:`~simspec.compare.length_runs.best_drafters` at one batch size."""
+    return best_drafters(trace, cost, [settings.batch], settings.seed, among)[settings.batch]
 
 
 @dataclass(frozen=True)
@@ -235,9 +277,9 @@ class LengthsAlongText:
 def lengths_along_text(
     trace: Trace, drafter: str, cost: CostModel, prompt: int, rule_name: str
 ) -> LengthsAlongText:
-    """Follow one rule along one text at batch 1."""
+    """Follow one rule of a request along one text at batch 1."""
     chain = Chain((drafter, trace.target))
-    rule = rules_under_test(trace.manifest.block_length)[rule_name]
+    rule = published_alone(trace.manifest.block_length)[rule_name]
     runs = run(
         trace,
         chain,

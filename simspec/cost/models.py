@@ -114,8 +114,6 @@ class _Grid:
         top_rows, top_width = self.dense.shape[1], self.dense.shape[2]
         r = np.minimum(rows, top_rows) - 1
         w = np.minimum(width, top_width) - 1
-        # Beyond the greatest batch or width that is filled in, cost grows with the tokens.
-        beyond = np.maximum(rows / top_rows, 1.0) * np.maximum(width / top_width, 1.0)
         if len(self.contexts) == 1:
             found = self.dense[0][r, w]
         else:
@@ -124,7 +122,10 @@ class _Grid:
             share = (inside - self.contexts[low]) / (self.contexts[low + 1] - self.contexts[low])
             below = self.dense[low, r, w]
             found = below + share * (self.dense[low + 1, r, w] - below)
-        return np.asarray(found * beyond)
+        if np.max(rows, initial=0) <= top_rows and np.max(width, initial=0) <= top_width:
+            return np.asarray(found)
+        # Beyond the greatest batch or width that is filled in, cost grows with the tokens.
+        return np.asarray(found * (np.maximum(rows / top_rows, 1.0) * np.maximum(width / top_width, 1.0)))
 
 
 def _resample(values: Floats, old: NDArray, new: NDArray, axis: int) -> Floats:  # type: ignore[type-arg]

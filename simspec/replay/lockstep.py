@@ -88,6 +88,14 @@ def price(runs: Trajectories, batches: Ints, costs: list[CostModel], *, lookup: 
     return [BatchTimes(np.concatenate(parts), tokens) for parts in seconds]
 
 
+def pair_seconds(
+    runs: Trajectories, batches: Ints, cost: CostModel, *, lookup: bool
+) -> tuple[Floats, Floats]:
+    """Seconds that batches of a pair's requests spent on drafting and on verifying, shape (G,) each."""
+    *drafting, verifying = (phase.seconds(cost, len(batches)) for phase in _phases(runs, batches, lookup))
+    return np.asarray(sum(drafting)), verifying
+
+
 def _phases(runs: Trajectories, group: Ints, lookup: bool) -> list[_Phase]:
     # Requests of a batch lie along the first axis, (B, G, C): summing whole planes is fastest.
     across = group.T

@@ -222,6 +222,15 @@ def run(
     )
 
 
+def seen(recorded: NDArray[np.float32] | None, at: Ints, beyond: NDArray[np.bool_]) -> Floats | None:
+    """What a rule sees of a number a drafted token (N, D) at flat positions, 0 at the places ``beyond``."""
+    if recorded is None:
+        return None
+    found = recorded[at].astype(np.float64)
+    found[beyond] = 0.0
+    return found
+
+
 def _decide(
     trace: Trace,
     chain: Chain,
@@ -240,9 +249,11 @@ def _decide(
         wanted = rule.lengths[at]
         decision = Decision(wanted, wanted)
     else:
-        confidence = trace.drafters[chain.drafter].confidence[at].astype(np.float64)
-        confidence[np.arange(confidence.shape[1])[None] >= limit[:, None]] = 0.0
+        index = trace.drafters[chain.drafter]
+        beyond = np.arange(index.confidence.shape[1]) >= limit[:, None]
+        confidence, entropy = seen(index.confidence, at, beyond), seen(index.entropy, at, beyond)
+        assert confidence is not None
         priced = np.ones((len(at), confidence.shape[1] + 1)) if seconds is None else seconds[at]
-        decision = rule.decide(View(confidence, limit, priced), state)
+        decision = rule.decide(View(confidence, limit, priced, entropy), state)
     drafted = np.minimum(decision.drafted, limit)
     return Decision(drafted, np.minimum(decision.submitted, drafted))

@@ -124,11 +124,15 @@ def _cost_parts(study: Study, cost: CostStudy, figures: Path) -> Iterator[Pictur
         yield Grid(
             f"The {TOP} fastest chains at batch {batch}. {said}", *chains_table(cost, batch), folded=True
         )
-    yield Grid(f"Length rules. {said}", *rules_table(cost))
+    yield Grid(
+        "Length rules; tuned-static is the static length tuned on the other half of the prompts, long-run is "
+        f"ours, and oracles choose for each request alone. {said}",
+        *rules_table(cost),
+    )
     save(length_figures.rules(cost, study.behaviour), figures / f"rules-{name}.png")
     yield Picture(
         f"rules-{name}.png",
-        f"Length rules and myopic oracles at batch {panels}: time per token over that of the best "
+        f"Length rules and oracles at batch {panels}: time per token over that of the best "
         "static length (log axis), which is tuned on the same prompts. The dashed line is the dynamic "
         "program's bound at batch 1. " + said,
     )

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from simspec.compare.calibration import Calibration, Survival, calibrate, first_drafts, survival
+from simspec.compare.length_runs import LengthSettings, best_drafters
 from simspec.compare.lengths import (
     LengthsAlongText,
-    LengthSettings,
     LengthStudy,
     best_drafter,
     lengths_along_text,
-    study_lengths,
+    rules_under_test,
+    study_batches,
 )
 from simspec.compare.rank import RankSettings, rank
 from simspec.compare.rankings import Ranking
@@ -27,6 +28,8 @@ Progress = Callable[[str], None]
 
 SURVIVAL_LENGTH = 16
 TEXTS = 4
+# Beside static lengths; ``simspec lengths`` has all of them.
+SHOWN_RULES = ("g4", "libraspec", "libraspec-n1", "exact-marginal", "long-run")
 RULES_ALONG_TEXT = ("libraspec", "exact-marginal")
 PICKED_BY = "reach/simscore"
 
@@ -122,14 +125,15 @@ def carry_out(
     say(f"ranking chains under {', '.join(c.name for c in costs)}")
     rankings = rank(trace, costs, settings, jobs=jobs, progress=say)
     prompts = _first_of_categories(trace)
+    rules = {n: r for n, r in rules_under_test(trace).items() if n.startswith("static-") or n in SHOWN_RULES}
     studies = []
     for ranking in rankings:
         cost = ranking.cost
-        lengths = {}
-        for batch in two_of(settings.batches):
-            say(f"length rules under {cost.name} at batch {batch}")
-            asked = LengthSettings(batch=batch, draws=settings.draws, seed=settings.seed)
-            lengths[batch] = study_lengths(trace, best_drafter(trace, cost, asked), cost, asked)
+        shown = two_of(settings.batches)
+        say(f"length rules under {cost.name} at batch {', '.join(map(str, shown))}")
+        drafters = best_drafters(trace, cost, shown, settings.seed)
+        asked = LengthSettings(draws=settings.draws, seed=settings.seed)
+        lengths = study_batches(trace, drafters, cost, asked, rules, jobs)
         drafter = _best_with_confidence(trace, lengths[1])
         along = [
             {r: lengths_along_text(trace, drafter, cost, p, r) for r in RULES_ALONG_TEXT} for p in prompts

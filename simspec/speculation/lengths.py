@@ -9,13 +9,20 @@ a test checks for every rule. Rules work on many requests at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+# What parameters may be, where they are read from a file (simspec.speculation.rule_files).
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Chance = Annotated[float, Meta(ge=0, le=1)]
+Factor = Annotated[float, Meta(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -27,11 +34,14 @@ class View:
             0 from ``limit`` on.
         limit: tokens that can be drafted at most, shape (Q,).
         seconds: what a cycle costs when n tokens are drafted and submitted, (Q, D + 1).
+        entropy: of the distribution that each of those tokens would be drawn from, nats, (Q, D), 0 from
+            ``limit`` on; None where nobody recorded it.
     """
 
     confidence: Floats
     limit: Ints
     seconds: Floats
+    entropy: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class LengthRule(Protocol):
         """State after a cycle whose decision, as carried out, had so many accepted drafts."""
 
 
-class _Stateless:
+class Stateless:
     sampling_safe: ClassVar[bool] = True
 
     def begin(self, requests: int) -> Floats:
@@ -74,10 +84,10 @@ class _Stateless:
 
 
 @dataclass(frozen=True)
-class Static(_Stateless):
+class Static(Stateless):
     """Always the same length."""
 
-    length: int
+    length: Count
 
     def decide(self, view: View, state: Floats) -> Decision:
         same = np.full(len(view.limit), self.length, dtype=np.int64)
@@ -91,10 +101,10 @@ class G4:
     The baseline that LibraSpec (arXiv 2608.08721) names G4-style.
     """
 
-    first: int = 5
-    up: int = 2
-    down: int = 1
-    longest: int = 20
+    first: Positive = 5
+    up: Count = 2
+    down: Count = 1
+    longest: Positive = 20
 
     sampling_safe: ClassVar[bool] = True
 
@@ -114,7 +124,7 @@ class G4:
 
 
 @dataclass(frozen=True)
-class LibraSpec(_Stateless):
+class LibraSpec(Stateless):
     """LibraSpec's Algorithm 1 as printed (arXiv 2608.08721), overshoot and all.
 
     Start at one block of ``block`` tokens. While d < ``longest``: let e be the least, over
@@ -123,9 +133,9 @@ class LibraSpec(_Stateless):
     can exceed ``longest`` by floor(alpha) - 1.
     """
 
-    alpha: float = 2.2
-    block: int = 16
-    longest: int = 24
+    alpha: Factor = 2.2
+    block: Positive = 16
+    longest: Count = 24
 
     # It can roll back past tokens whose draws made the later confidences what they are.
     sampling_safe: ClassVar[bool] = False
@@ -161,7 +171,7 @@ class LibraSpec(_Stateless):
 
 
 @dataclass(frozen=True)
-class ExactMarginal(_Stateless):
+class ExactMarginal(Stateless):
     """Stop at the first token that does not raise expected tokens per second.
 
     theta(n) = (1 + sum_{j<=n} prod_{k<=j} q_k) / seconds(n), the bonus token and the
@@ -169,7 +179,7 @@ class ExactMarginal(_Stateless):
     token at a time, so the token that ends the search has been drafted too.
     """
 
-    longest: int = 24
+    longest: Count = 24
 
     def decide(self, view: View, state: Floats) -> Decision:
         return self.choose(self.weigh(view.confidence, view.limit), view.limit, view.seconds)

@@ -31,6 +31,8 @@ class DrafterIndex:
         confidence: its probability of each drafted token, shape (N, D), 0 past the end.
         matched: leading tokens that are the text's own, shape (N,): what the target accepts.
         agreed: for each other model, leading tokens that are its most probable ones, (N,).
+        entropy: of the distribution that each token was taken from, nats, (N, D), 0 past the end; None where
+            it was not recorded.
     """
 
     length: Ints
@@ -38,6 +40,7 @@ class DrafterIndex:
     confidence: NDArray[np.float32]
     matched: Ints
     agreed: dict[str, Ints]
+    entropy: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Base:
 
     Attributes:
         size: tokens of each text, shape (P,).
-        top1: for each model that can verify, its greatest probability, (N,).
+        top1, entropy: for each model that can verify, its greatest probability, and its entropy, (N,).
     """
 
     manifest: Manifest
@@ -57,6 +60,7 @@ class Base:
     tokens: Ints
     owns: dict[str, NDArray[np.bool_]]
     top1: dict[str, NDArray[np.float32]]
+    entropy: dict[str, NDArray[np.float32]]
 
 
 class _Stored:
@@ -106,20 +110,21 @@ def _shared(base: Base, model: str, blocks: _Stored, verdicts: _Stored) -> Draft
 
     table = blocks.table.take(rows)
     tokens = ragged.pad(table.column("tokens"), depth, -1)
-    confidence = ragged.pad(table.column("confidence"), depth, 0.0)
+    stored = [ragged.pad(table.column(name), depth, 0.0) for name in ("confidence", "entropy")]
     if not len(rows):
-        tokens, confidence = np.full((1, depth), -1), np.zeros((1, depth), dtype=np.float32)
+        tokens, stored = np.full((1, depth), -1), [np.zeros((1, depth), dtype=np.float32)] * 2
     ends_at = _first_true(np.isin(tokens, base.manifest.eos_tokens)) + 1
 
-    out = np.zeros((len(here), depth), dtype=np.float32)
+    confidence, entropy = (np.zeros((len(here), depth), dtype=np.float32) for _ in stored)
     flat = np.arange(len(here))
     for j in range(depth):
-        on_text = j < agree_until
-        out[:, j] = np.where(
-            on_text,
-            base.top1[model][np.minimum(flat + j, len(flat) - 1)],
-            np.where(stored_here, confidence[row, np.maximum(j - agree_until, 0)], 0.0),
-        )
+        on_text, place = j < agree_until, np.maximum(j - agree_until, 0)
+        along = np.minimum(flat + j, len(flat) - 1)
+        for out, of_text, of_block in zip(
+            (confidence, entropy), (base.top1[model], base.entropy[model]), stored, strict=True
+        ):
+            beyond = np.where(stored_here, of_block[row, place], 0.0)
+            out[:, j] = np.where(on_text, of_text[along], beyond)
     length = np.where(stored_here, np.minimum(depth, agree_until + ends_at[row]), agree_until)
     # The text's own end of text is a draft like any other.
     ended = np.where(
@@ -128,7 +133,8 @@ def _shared(base: Base, model: str, blocks: _Stored, verdicts: _Stored) -> Draft
         agree_until <= depth,
     )
     length = np.minimum(length, depth)
-    out[np.arange(depth)[None] >= length[:, None]] = 0.0
+    confidence[np.arange(depth) >= length[:, None]] = 0.0
+    entropy[np.arange(depth) >= length[:, None]] = 0.0
 
     agreed = {}
     for verifier in base.owns:
@@ -143,9 +149,10 @@ def _shared(base: Base, model: str, blocks: _Stored, verdicts: _Stored) -> Draft
     return DrafterIndex(
         length=length,
         ended=ended,
-        confidence=out,
+        confidence=confidence,
         matched=np.minimum(agree_until, length),
         agreed=agreed,
+        entropy=entropy,
     )
 
 
@@ -162,7 +169,9 @@ def _stored_everywhere(base: Base, model: str, blocks: _Stored, verdicts: _Store
     ends_at = _first_true(np.isin(tokens, base.manifest.eos_tokens)) + 1
     length, ended = np.minimum(size, ends_at), ends_at <= size
     confidence = ragged.pad(table.column("confidence"), depth, 0.0)
-    confidence[np.arange(depth)[None] >= length[:, None]] = 0.0
+    entropy = ragged.pad(table.column("entropy"), depth, 0.0).astype(np.float32)
+    for out in (confidence, entropy):
+        out[np.arange(depth) >= length[:, None]] = 0.0
 
     flat = np.arange(len(base.tokens))
     ahead = flat[:, None] + np.arange(depth)[None]
@@ -175,7 +184,9 @@ def _stored_everywhere(base: Base, model: str, blocks: _Stored, verdicts: _Store
             continue
         chosen = verdicts.rows(drafter=model, verifier=verifier)
         agreed[verifier] = np.minimum(_agreement(verdicts, chosen, keys, tokens, depth), length)
-    return DrafterIndex(length=length, ended=ended, confidence=confidence, matched=matched, agreed=agreed)
+    return DrafterIndex(
+        length=length, ended=ended, confidence=confidence, matched=matched, agreed=agreed, entropy=entropy
+    )
 
 
 def _agreement(

@@ -125,15 +125,16 @@ def _index(read: Tables, *, blocks: bool) -> Trace:
 
     along = read.frame("along")
     along["flat"] = offsets[along["prompt_id"]] + along["position"]
-    greedy, top1 = {}, {}
+    greedy, top1, entropy = {}, {}, {}
     for model in verifiers:
         rows = along[along["model"] == model].sort_values("flat")
         greedy[model] = rows["greedy_token"].to_numpy().astype(np.int64)
         top1[model] = rows["top1_prob"].to_numpy()
+        entropy[model] = rows["entropy"].to_numpy()
     owns = {m: greedy[m] == tokens for m in verifiers}
     owns[manifest.target] = np.ones(len(tokens), dtype=bool)  # the text is the target's own
 
-    base = Base(manifest, offsets, prompt, position, size, tokens, owns, top1)
+    base = Base(manifest, offsets, prompt, position, size, tokens, owns, top1, entropy)
     drafters = drafters_of(base, read) if blocks else {}
     return Trace(
         folder=read.folder,

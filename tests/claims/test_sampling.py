@@ -26,7 +26,7 @@ from simspec.claims.lossless.chance import State, Texts, beginnings, compared, j
 from simspec.claims.lossless.cycles import OneByOne, Rule, arrays, decode, drawn, play, submitting
 from simspec.claims.lossless.faulty_judges import AsDrafted, Fresh, Trusting, after_another, late, seldom
 from simspec.claims.lossless.luck import EveryLuck, every
-from simspec.speculation import lengths
+from simspec.speculation import lengths, lengths_libraspec, lengths_thresholds
 from simspec.speculation.chains import Chain
 from simspec.speculation.lengths import (
     G4,
@@ -34,10 +34,13 @@ from simspec.speculation.lengths import (
     ExactMarginal,
     LengthRule,
     LibraSpec,
+    Stateless,
     Static,
     View,
     expected_tokens,
 )
+from simspec.speculation.lengths_libraspec import ClampedLibraSpec, RepairedLibraSpec, TheoremLibraSpec
+from simspec.speculation.lengths_thresholds import FailFast, SpecDecPlusPlus, Svip, WeakToken
 from simspec.speculation.verify import NOTHING, RejectionJudge
 from simspec.strategies.costs import Curve
 from simspec.strategies.distributions import all_distributions, normalised
@@ -150,6 +153,8 @@ def test_blocks_of_three_are_drafted_in_every_kind_of_chain(level):
 # One step up that any number of drafts shares, and one for every draft.
 STEP: Curve = tuple(map(Fraction, (4, 7, 7, 7)))
 SLOPE: Curve = tuple(map(Fraction, (4, 5, 6, 7)))
+# A step that even odds do not pay for: a first draft is then worth it only where a later one is likely.
+LEAP: Curve = tuple(map(Fraction, (4, 9, 9, 9)))
 
 RULES: list[LengthRule] = [
     Static(0),
@@ -159,6 +164,17 @@ RULES: list[LengthRule] = [
     ExactMarginal(),
     ExactMarginal(longest=2),
     LibraSpec(1.0, 3, 4),
+    ClampedLibraSpec(1.0, 3, 4),
+    TheoremLibraSpec(1.4, 3, 4),
+    TheoremLibraSpec(1.4, 1, 4),
+    TheoremLibraSpec(2.1, 2, 3),
+    RepairedLibraSpec(3, 4),
+    WeakToken(0.6, 3),
+    FailFast(0.6, 1, 3),
+    FailFast(0.6, 2, 3),
+    Svip(longest=3),
+    SpecDecPlusPlus(0.3, 1, 3),
+    SpecDecPlusPlus(0.7, 2, 3),
 ]
 
 
@@ -173,9 +189,10 @@ def texts_under(rule: LengthRule, drafter: Chances, target: Chances, seconds: Cu
         most = min(room - 1, depth)
 
         def submitted(tokens: Text, rows) -> int:
-            confidence = np.zeros((1, depth))
+            confidence, entropy = np.zeros((1, depth)), np.zeros((1, depth))
             confidence[0, : len(rows)] = [float(max(row)) for row in rows]
-            view = View(confidence, np.array([most]), np.array([[float(s) for s in seconds]]))
+            entropy[0, : len(rows)] = [length_rules.entropy(row) * np.log(2) for row in rows]
+            view = View(confidence, np.array([most]), np.array([[float(s) for s in seconds]]), entropy)
             return min(int(rule.decide(view, before).submitted[0]), most)
 
         done = play(
@@ -197,8 +214,9 @@ def test_every_length_rule_is_looked_at():
     """A rule that is new in the simulator must come into the list above."""
     rules = {
         kind
-        for name, kind in inspect.getmembers(lengths, inspect.isclass)
-        if "sampling_safe" in dir(kind) and kind is not LengthRule and not name.startswith("_")
+        for module in (lengths, lengths_libraspec, lengths_thresholds)
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if "sampling_safe" in dir(kind) and kind not in (LengthRule, Stateless)
     }
     assert rules == {type(rule) for rule in RULES}
 
@@ -208,7 +226,7 @@ def test_a_rule_says_whether_sampling_is_lossless_under_it(rule):
     """Claim L16 and ``sampling_safe``: safe rules lose nothing for any of these models, others for some."""
     lost = [
         values
-        for seconds in (STEP, SLOPE)
+        for seconds in (STEP, SLOPE, LEAP)
         for values in product(all_distributions(2, 2), repeat=3)
         for target in (EVEN, UNEVEN)
         if texts_under(rule, Table(2, 1, values), target, seconds, 4) != own_joint(arrays(target), 2, 4)

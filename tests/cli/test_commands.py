@@ -24,8 +24,8 @@ def simspec(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     "words",
     [
         ("rank", TRACE, "--cost", PROFILE, "--batches", "1,4", "--lengths", "1-3", "--draws", "5", "--json"),
-        ("lengths", TRACE, "--cost", "int8-dynamic", "--draws", "5", "--batch", "4", "--json"),
-        ("lengths", TRACE, "--drafter", "skip-6", "--draws", "5", "--json"),
+        ("lengths", TRACE, "--cost", "int8-dynamic", "--draws", "5", "--batches", "16,64", "--json"),
+        ("lengths", TRACE, "--drafter", "skip-6", "--rules", "g4", "--batch", "1", "--draws", "5", "--json"),
     ],
     ids=lambda words: " ".join(words[:4]),
 )
@@ -83,11 +83,44 @@ def test_rank_by_halves_and_tasks_has_a_part_for_each():
 
 def test_no_rule_beats_the_lower_bound_on_the_committed_trace():
     for drafter in ("ngram", "skip-10", "skip-6", "skip-2"):
-        done = simspec("lengths", TRACE, "--drafter", drafter, "--cost", PROFILE, "--draws", "0", "--json")
-        document = json.loads(done.stdout)
+        # Those that learn are held against it in tests/laws/test_length_study.py.
+        words = ("--drafter", drafter, "--cost", PROFILE, "--batches", "1", "--draws", "0", "--json")
+        done = simspec("lengths", TRACE, "--rules", "g4,libraspec,exact-marginal,svip", *words)
+        document = json.loads(done.stdout)["batches"]["1"]
         for kind in ("rules", "oracles"):
             for name, result in document[kind].items():
                 assert result["regret_lower_bound"] >= -1e-9, (drafter, name)
+                assert result["gap_closed"] <= 1 + 1e-9
+
+
+def test_lengths_has_the_documented_keys_and_a_users_rule(tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('rule = "weak-token"\nleast = 0.7\n', encoding="utf-8")
+    words = ("--drafter", "skip-6", "--batches", "1,32", "--rules", "g4", "--rule", str(mine), "--draws", "3")
+    document = json.loads(simspec("lengths", TRACE, *words, "--json").stdout)
+    assert set(document) == {"trace", "origin", "provenance", "batches"}
+    assert f"rule {mine.name}" in document["provenance"]["inputs"]
+    for batch, found in document["batches"].items():
+        rules = found["rules"]
+        assert {n for n in rules if not n.startswith("static-")} == {"g4", "mine", "tuned-static"}
+        fastest = min(
+            (n for n in rules if n.startswith("static-")), key=lambda n: rules[n]["seconds_per_token"]
+        )
+        assert found["best_static"] == fastest
+        assert rules[fastest]["regret_best_static"] == 0
+        of_all = [*rules.values(), *found["oracles"].values()]
+        asked = {f"regret_{n}" for n in ("best_static", "tuned_static", "expected", "hindsight", "long_run")}
+        mads = {f"mad_{n}" for n in ("expected", "hindsight", "long_run_expected", "long_run_hindsight")}
+        for result in of_all:
+            assert all(result[key] is not None for key in asked | mads)
+            assert result["regret_ours"] is None  # it was not asked for
+            assert (result["gap_closed"] is None) == (result["regret_lower_bound"] is None) == (batch != "1")
+            assert ("mad_lower_bound" in result) == (batch == "1")
+        assert found["oracles"]["myopic-hindsight"]["mad_hindsight"] == 0
+        assert found["oracles"]["long-run-expected"]["mad_long_run_expected"] == 0
+    shown = simspec("lengths", TRACE, *words)
+    assert "tuned-static" in shown.stdout
+    assert "bound (dynamic program)" in shown.stdout
 
 
 @pytest.mark.parametrize(
@@ -107,6 +140,9 @@ def test_no_rule_beats_the_lower_bound_on_the_committed_trace():
         (("lengths", TRACE, "--drafter", "target"), "is the target"),
         (("lengths", TRACE, "--drafter", "skip-6", "--cost", "int8-dynamic"), "no price for skip-6"),
         (("lengths", TRACE, "--batch", "0"), "--batch"),
+        (("lengths", TRACE, "--rules", "libraspek"), "did you mean 'libraspec'"),
+        (("lengths", TRACE, "--rule", "nowhere.toml"), "nowhere.toml"),
+        (("lengths", TRACE, "--rule", "simspec/speculation/rules/g4.toml"), "rename the file"),
         (("lengths", TRACE, "--cost", "nowhere.toml"), "nowhere.toml"),
         (("record", "nowhere.toml", "out"), "nowhere.toml"),
         (("bogus",), "bogus"),

@@ -20,6 +20,8 @@ from simspec.speculation.lengths import (
     View,
     expected_tokens,
 )
+from simspec.speculation.lengths_libraspec import ClampedLibraSpec, RepairedLibraSpec, TheoremLibraSpec
+from simspec.speculation.lengths_thresholds import FailFast, SpecDecPlusPlus, Svip, WeakToken
 from tests.profiles import examples
 
 DEPTH = 30
@@ -34,6 +36,21 @@ RULES: list[LengthRule] = [
     LibraSpec(1.2, 3, 7),
     ExactMarginal(),
     ExactMarginal(longest=2),
+    ClampedLibraSpec(2.2, 1, 24),
+    ClampedLibraSpec(2.0, 10, 5),
+    TheoremLibraSpec(2.2, 16, 24),
+    TheoremLibraSpec(2.0, 1, 20),
+    TheoremLibraSpec(3.7, 4, 40),
+    RepairedLibraSpec(16, 24),
+    RepairedLibraSpec(1, 24),
+    RepairedLibraSpec(4, 40),
+    WeakToken(),
+    WeakToken(0.6, 6),
+    FailFast(),
+    FailFast(0.9, 3, 8),
+    Svip(),
+    SpecDecPlusPlus(),
+    SpecDecPlusPlus(0.3, 1, 40),
 ]
 chances = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 0.9, 0.97, 1.0]))
 
@@ -53,7 +70,11 @@ def views(draw: st.DrawFn, rows: int = 3, depth: int = DEPTH) -> View:
     seconds = draw(arrays(np.float64, (rows, depth + 1), elements=st.floats(0.1, 10)))
     if draw(st.booleans()):
         seconds = 10.0 + np.cumsum(seconds, axis=1) * draw(st.sampled_from([0.01, 0.1, 1.0]))
-    return View(q, limit, seconds)
+    return View(q, limit, seconds, draw(entropies(rows, depth)))
+
+
+def entropies(rows: int, depth: int) -> st.SearchStrategy[np.ndarray]:
+    return arrays(np.float64, (rows, depth), elements=st.sampled_from([0.0, 0.1, 0.6, 0.61, 3.0]))
 
 
 def flat_view(q: np.ndarray) -> View:
@@ -62,10 +83,10 @@ def flat_view(q: np.ndarray) -> View:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-@given(view=views(), other=confidences(3), state=st.integers(1, 20))
+@given(view=views(), other=confidences(3), entropy=entropies(3, DEPTH), state=st.integers(1, 20))
 @examples(1.6)
 def test_tokens_that_are_not_drafted_do_not_move_the_decision(
-    rule: LengthRule, view: View, other: np.ndarray, state: int
+    rule: LengthRule, view: View, other: np.ndarray, entropy: np.ndarray, state: int
 ) -> None:
     before = rule.begin(3)
     if isinstance(rule, G4):
@@ -75,7 +96,8 @@ def test_tokens_that_are_not_drafted_do_not_move_the_decision(
     assert (decided.submitted >= 0).all()
     place = np.arange(DEPTH)[None]
     unseen = (place >= decided.drafted[:, None]) & (place < view.limit[:, None])
-    changed = View(np.where(unseen, other, view.confidence), view.limit, view.seconds)
+    entropy = np.where(unseen, entropy, view.entropy)
+    changed = View(np.where(unseen, other, view.confidence), view.limit, view.seconds, entropy)
     again = rule.decide(changed, before)
     assert again.drafted.tolist() == decided.drafted.tolist()
     assert again.submitted.tolist() == decided.submitted.tolist()
@@ -87,7 +109,7 @@ def test_tokens_that_are_not_drafted_do_not_move_the_decision(
 def test_requests_do_not_see_each_other(rule: LengthRule, view: View) -> None:
     together = rule.decide(view, rule.begin(3))
     for i in range(3):
-        one = View(view.confidence[i : i + 1], view.limit[i : i + 1], view.seconds[i : i + 1])
+        one = View(*(part[i : i + 1] for part in (view.confidence, view.limit, view.seconds, view.entropy)))
         alone = rule.decide(one, rule.begin(1))
         assert (alone.drafted[0], alone.submitted[0]) == (together.drafted[i], together.submitted[i])
 

@@ -192,7 +192,8 @@ def test_the_target_as_its_own_block_drafter_overlaps_wholly_at_the_first_place(
 def test_block_parallel_drafters_are_ranked_and_studied(made):
     """They draft and never verify, and no rule beats the bound."""
     from simspec.compare.costs import open_cost
-    from simspec.compare.lengths import LengthSettings, study_lengths
+    from simspec.compare.length_runs import LengthSettings
+    from simspec.compare.lengths import study_lengths
     from simspec.compare.rank import RankSettings, rank
 
     trace = made[0]
