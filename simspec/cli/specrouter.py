@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -65,30 +64,23 @@ def specrouter(
     """
     from simspec.cli.checks import draws_and_seed, processes
     from simspec.cli.inputs import default_costs, document
-    from simspec.compare.costs import cost_inputs, open_cost
-    from simspec.compare.specrouter.asked import Asked
-    from simspec.compare.specrouter.kept import Kept, key_of
+    from simspec.cli.laboratory import Extras, carry_out, open_costs, say, wanted_studies
+    from simspec.compare.asked import Asked
     from simspec.compare.specrouter.studies import STUDIES
-    from simspec.errors import BadInput, unknown_name
-    from simspec.provenance import code_hash, provenance, sha256_file
+    from simspec.provenance import sha256_file
     from simspec.report.folder import SPECROUTER, check_free
-    from simspec.report.specrouter.page import write_specrouter
+    from simspec.report.specrouter.page import LABORATORY
     from simspec.traces.index import load_trace
 
     draws_and_seed(draws, seed)
     check_free(out, SPECROUTER)
-    wanted = only.split(",") if only else list(STUDIES)
-    for name in wanted:
-        if name not in STUDIES:
-            raise unknown_name("study", name, STUDIES)
+    wanted = {name: STUDIES[name] for name in wanted_studies(only, STUDIES)}
     files = {"validation": validation, "critic": critic, "masks": masks}
-    documents = {name: None if path is None else document(name, path) for name, path in files.items()}
+    given = {name: path for name, path in files.items() if path is not None}
+    documents = {name: document(name, path) for name, path in given.items()}
     loaded = load_trace(trace)
-    names = cost or default_costs(loaded, _say)
-    costs = [open_cost(loaded, name) for name in names]
-    called = [c.name for c in costs]
-    if len(set(called)) < len(called):
-        raise BadInput(f"--cost gives two costs of one name: {', '.join(called)}", allowed="different names")
+    names = cost or default_costs(loaded, lambda what: say("specrouter", what))
+    costs = open_costs(loaded, names)
     asked = Asked(
         batches=whole_numbers(batches, "--batches", 1, 4096),
         lengths=whole_numbers(lengths, "--lengths", 1, loaded.manifest.block_length),
@@ -101,33 +93,8 @@ def specrouter(
         command += ["--cost", name]
     command += ["--only", only] if only else []
     command += ["--batches", batches, "--lengths", lengths, "--draws", str(draws), "--seed", str(seed)]
-    inputs = {**loaded.inputs, **cost_inputs(names)}
-    hashes = {name: sha256_file(path) for name, path in files.items() if path is not None}
-    for name in hashes:
-        command += [f"--{name}", str(files[name])]
-
-    kept, code, found = Kept(out.with_name(f"{out.name}.studies"), out), code_hash(), {}
-    for name in (n for n in STUDIES if n in wanted):
-        study = STUDIES[name]
-        own = {n: hashes[n] for n in study.takes if n in hashes}
-        key = key_of(name, asked, {**inputs, **own, "costs": " ".join(names)}, code)
-        known = kept.find(name, key)
-        _say(f"{name}: {'carried out before' if known else 'begins'}")
-        if known is None:
-            given = {n: documents[n] for n in study.takes}
-            known = kept.keep(name, key, study.run(loaded, costs, asked, _say, **given))
-        found[name] = known
-    head = {
-        "name": loaded.manifest.name,
-        "origin": loaded.manifest.origin,
-        "target": loaded.target,
-        "prompts": len(loaded.prompts),
-        "draws": draws,
-    }
-    write_specrouter(found, head, out, provenance(command, {**inputs, **hashes}, seed))
-    kept.forget(STUDIES)
-    print(f"wrote {out / 'index.html'}")
-
-
-def _say(what: str) -> None:
-    print(f"specrouter: {what}", file=sys.stderr, flush=True)
+    for name, path in given.items():
+        command += [f"--{name}", str(path)]
+    hashes = {name: {name: sha256_file(path)} for name, path in given.items()}
+    extras = Extras({name: documents.get(name) for name in files}, hashes)
+    carry_out(LABORATORY, wanted, loaded, names, costs, asked, out, command, extras)

@@ -58,9 +58,24 @@ SPECROUTER_STUDIES = (
     "table2",
     "ablations",
 )
-SPECROUTER = Output(
-    "specrouter", (PAGE, *(f"{study}.json" for study in SPECROUTER_STUDIES), f"{FIGURES}/*.png")
+LIBRASPEC_STUDIES = (
+    "rules",
+    "calibration",
+    "theorem",
+    "sweeps",
+    "batches",
+    "trees",
+    "case",
+    "sampling",
 )
+
+
+def _laboratory(verb: str, studies: tuple[str, ...]) -> Output:
+    return Output(verb, (PAGE, *(f"{study}.json" for study in studies), f"{FIGURES}/*.png"))
+
+
+SPECROUTER = _laboratory("specrouter", SPECROUTER_STUDIES)
+LIBRASPEC = _laboratory("libraspec", LIBRASPEC_STUDIES)
 SWEEP = Output("sweep", (PAGE, "sweep.json", f"{FIGURES}/*.png"))
 TABLES = ("steps.parquet", "requests.parquet", "emissions.parquet", "outages.parquet")
 SIMULATION = Output("simulate", (RUN, *TABLES), RUN, '"format": "simspec ')

@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pytest
 
+from simspec.compare.asked import Asked
 from simspec.compare.costs import open_cost
 from simspec.compare.estimates.changes import expected_error, followed, stretch_error
 from simspec.compare.estimates.errors import Cell, cells
@@ -17,7 +18,6 @@ from simspec.compare.estimates.moving import before_each, held_against, orders
 from simspec.compare.estimates.realised import tries
 from simspec.compare.estimates.tracking import spliced
 from simspec.compare.parts import halves
-from simspec.compare.specrouter.asked import Asked
 from simspec.compare.specrouter.estimates import study
 from simspec.report.parts import Grid, Picture
 from simspec.report.specrouter import estimates

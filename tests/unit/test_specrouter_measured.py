@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from simspec.compare.asked import Asked
 from simspec.compare.cut import cut_texts
 from simspec.compare.foretold import DRAINED, REPLAYED
 from simspec.compare.specrouter import ablations, measured
-from simspec.compare.specrouter.asked import Asked
 from simspec.compare.validated import read_validation
 from simspec.cost.shape import StepShape
 from simspec.errors import BadInput

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simspec.compare.asked import Asked
 from simspec.compare.specrouter import pool
-from simspec.compare.specrouter.asked import Asked
 from simspec.compare.specrouter.pool_arms import arms_of
 from simspec.compare.specrouter.pool_figures import CRITERION, figures, verdicts
 from simspec.compare.specrouter.serving_streams import Served, orders

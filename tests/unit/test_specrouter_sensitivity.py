@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from simspec.compare.asked import Asked
 from simspec.compare.specrouter import sensitivity
-from simspec.compare.specrouter.asked import Asked
 from simspec.compare.specrouter.noise import LEVELS
 from simspec.report.parts import Grid, Picture
 from simspec.report.specrouter.sensitivity import findings, parts

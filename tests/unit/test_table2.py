@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simspec.compare.asked import Asked
 from simspec.compare.specrouter import alpha_map, roofline_models
 from simspec.compare.specrouter.alpha_map import fastest, pairs, speed, triples
-from simspec.compare.specrouter.asked import Asked
 from simspec.compare.specrouter.roofline_models import prices_of
 from simspec.compare.specrouter.table2 import study
 from simspec.report.parts import Grid, Picture

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simspec.compare.asked import Asked, Progress
 from simspec.compare.parts import parts
 from simspec.compare.replayed import replay_all
-from simspec.compare.specrouter.asked import Asked, Progress
 from simspec.compare.specrouter.measured import FEWEST_UNITS, per_token
 from simspec.compare.specrouter.ranking import named
 from simspec.compare.validated import Configuration, read_validation

@@ -9,12 +9,12 @@ from typing import Any
 import joblib
 import numpy as np
 
+from simspec.compare.asked import Asked
 from simspec.compare.batches import draw_prompts
 from simspec.compare.estimates import realised as blocks
 from simspec.compare.estimates.changes import Change, expected_error, followed, stretch_error
 from simspec.compare.estimates.similarity import along_text
 from simspec.compare.estimates.tracking import Clock, loaded, repetitions, spliced
-from simspec.compare.specrouter.asked import Asked
 from simspec.metrics import INTERVAL
 from simspec.traces.index import Ints, Trace
 

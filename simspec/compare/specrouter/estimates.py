@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simspec.compare.asked import Asked, Progress
 from simspec.compare.estimates import realised as blocks
 from simspec.compare.estimates.errors import Cell, cells
 from simspec.compare.estimates.moving import Order, Requests, before_each, held_against, orders
 from simspec.compare.estimates.similarity import Pair, along_text, by_prompt
 from simspec.compare.estimates.sources import SOURCES, alphas, fit
 from simspec.compare.parts import Part, parts
-from simspec.compare.specrouter.asked import Asked, Progress
 from simspec.compare.specrouter.estimate_changes import WEIGHTS, load_changes, task_changes
 from simspec.cost.models import CostModel
 from simspec.metrics import estimate

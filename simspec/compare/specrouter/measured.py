@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simspec.compare.asked import Asked, Progress
 from simspec.compare.batches import draw_prompts
 from simspec.compare.cut import cut_texts
 from simspec.compare.foretold import fit_on, foretell
 from simspec.compare.parts import ALL, Part
 from simspec.compare.rankings import BatchRanking, Candidate, Ranking, score, summary
-from simspec.compare.specrouter.asked import Asked, Progress
 from simspec.compare.specrouter.ranking import named
 from simspec.compare.validated import Configuration, Validation, read_validation
 from simspec.cost.models import CostModel

@@ -16,11 +16,11 @@ from typing import Any
 import joblib
 import numpy as np
 
+from simspec.compare.asked import Asked, Progress
 from simspec.compare.batches import draw_prompts
 from simspec.compare.route_batches import halves, static_seconds
 from simspec.compare.route_schedulers import SCHEDULERS, Tuned, priors
 from simspec.compare.routing import RouteSettings, candidates_of
-from simspec.compare.specrouter.asked import Asked, Progress
 from simspec.compare.specrouter.newcomers import Extended, made_up, with_models
 from simspec.compare.specrouter.pool_arms import UCB, Arm, arms_of, bandit, bandit_arms
 from simspec.compare.specrouter.pool_figures import CRITERION, PRIORS, figures, verdicts

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from simspec.compare.specrouter.asked import Asked
-from simspec.compare.specrouter.bands import BAND, short, shorts, with_interval
+from simspec.compare.asked import Asked
+from simspec.compare.bands import BAND, short, shorts, with_interval
 from simspec.compare.specrouter.serving_streams import Floats, Served
 from simspec.metrics import percent_over
 from simspec.streams import stream

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from simspec.compare.asked import Asked, Progress
 from simspec.compare.parts import ALL
 from simspec.compare.rank import RankSettings, rank
 from simspec.compare.rankings import Candidate, Ranking, summary
-from simspec.compare.specrouter.asked import Asked, Progress
 from simspec.cost.models import CostModel
 from simspec.metrics import estimate, percent_over
 from simspec.traces.index import Trace

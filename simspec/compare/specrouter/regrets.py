@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simspec.compare.asked import Asked
+from simspec.compare.bands import with_interval
 from simspec.compare.rank import RankSettings, rank
-from simspec.compare.specrouter.asked import Asked
-from simspec.compare.specrouter.bands import with_interval
 from simspec.compare.specrouter.correlated import decoupled
 from simspec.cost.models import CostModel
 from simspec.cost.shape import StepShape, uniform

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from simspec.compare.asked import Asked, Progress
 from simspec.compare.route_schedulers import ORACLES, SCHEDULERS
 from simspec.compare.routing import RouteSettings, study_routes
-from simspec.compare.specrouter.asked import Asked, Progress
 from simspec.cost.models import CostModel
 from simspec.traces.index import Trace
 

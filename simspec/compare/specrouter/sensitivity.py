@@ -9,6 +9,8 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from simspec.compare.asked import Asked, Progress
+from simspec.compare.bands import banded
 from simspec.compare.batches import Draws
 from simspec.compare.estimates.similarity import Pair
 from simspec.compare.estimates.sources import alphas
@@ -19,8 +21,6 @@ from simspec.compare.rank import VARIANTS, RankSettings
 from simspec.compare.rankings import Candidate
 from simspec.compare.replayed import Replayed, replay_all
 from simspec.compare.routing import RouteSettings, candidates_of
-from simspec.compare.specrouter.asked import Asked, Progress
-from simspec.compare.specrouter.bands import banded
 from simspec.compare.specrouter.correlated import mixed_seconds
 from simspec.compare.specrouter.noise import LEVELS, NoisyPrices, columns, noisy_rates
 from simspec.compare.specrouter.regrets import SLOPES, decoupled_regrets, sloped_regrets

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simspec.compare.asked import Asked, Progress
 from simspec.compare.route_batches import halves
 from simspec.compare.route_bounds import bound_scores
 from simspec.compare.route_schedulers import SCHEDULERS, Factory, Tuned
 from simspec.compare.route_scores import Score
 from simspec.compare.routing import BOUND, PAIR, PLAIN, RouteSettings, route_halves
 from simspec.compare.specrouter import alpha_map, roofline_models
-from simspec.compare.specrouter.asked import Asked, Progress
 from simspec.cost.models import CostModel
 from simspec.metrics import estimate
 from simspec.replay.candidates import tabulate

@@ -1,16 +1,9 @@
-"""The page of SpecRouter's studies, from their documents alone."""
+"""The page of SpecRouter's studies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-import msgspec
-
-from simspec.report.folder import FIGURES, PAGE, SPECROUTER, replacing
-from simspec.report.parts import Grid, Picture, template, write_json
+from simspec.report.folder import SPECROUTER
+from simspec.report.laboratory import Laboratory, Section
 from simspec.report.specrouter import (
     ablations,
     estimates,
@@ -21,23 +14,6 @@ from simspec.report.specrouter import (
     sensitivity,
     table2,
 )
-from simspec.report.style import drawing
-
-
-@dataclass(frozen=True)
-class Section:
-    """A study's part of the page.
-
-    Attributes:
-        title: its heading.
-        findings: sentences from what was found.
-        parts: figures, drawn into a folder, and tables; told in one sentence whose behaviour it is.
-    """
-
-    title: str
-    findings: Callable[[dict[str, Any]], list[str]]
-    parts: Callable[[dict[str, Any], Path, str], Iterator[Picture | Grid]]
-
 
 SECTIONS = {
     "ranking": Section("Does the cost model pick the fastest chain?", ranking.findings, ranking.parts),
@@ -66,34 +42,14 @@ SECTIONS = {
     ),
 }
 
-
-def write_specrouter(
-    documents: dict[str, dict[str, Any]],
-    head: dict[str, Any],
-    folder: Path,
-    provenance: dict[str, object],
-) -> None:
-    """Write index.html, a JSON file a study, and figures/ into ``folder``, whole or not at all.
-
-    Args:
-        documents: by study, as :class:`simspec.compare.specrouter.kept.Kept` has them.
-        head: ``name``, ``origin``, ``target``, ``prompts`` of the trace, and ``draws``.
-
-    Raises:
-        BadInput: when ``folder`` holds something else, or cannot be written.
-    """
-    said = f"{'SYNTHETIC' if head['origin'] == 'synthetic' else head['origin']} behaviour"
-    with replacing(folder, SPECROUTER) as partial, drawing():
-        (partial / FIGURES).mkdir()
-        sections = []
-        for name, document in documents.items():
-            write_json(partial / f"{name}.json", document)
-            section, found = SECTIONS[name], document["found"]
-            shown = list(section.parts(found, partial / FIGURES, said))
-            sections.append((name, section.title, section.findings(found), shown))
-        text = template("specrouter.html").render(
-            head=head,
-            sections=sections,
-            provenance=msgspec.json.format(msgspec.json.encode(provenance), indent=1).decode(),
-        )
-        (partial / PAGE).write_text(text, encoding="utf-8", newline="\n")
+LABORATORY = Laboratory(
+    output=SPECROUTER,
+    title="SpecRouter",
+    heading="SpecRouter's cost model",
+    intro=(
+        "SpecRouter (arXiv 2505.07680) picks a chain of models for every step by a cost model, its Eq. 7. "
+        "Here that equation, in every reading of it, is held against exact replay of what real models did, "
+        "and against the clock where it was run. Record:"
+    ),
+    sections=SECTIONS,
+)

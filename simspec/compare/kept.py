@@ -10,10 +10,8 @@ from typing import Any
 
 import msgspec
 
-from simspec.compare.specrouter.asked import Asked
+from simspec.compare.asked import Asked
 from simspec.errors import BadInput
-
-FORMAT = "simspec specrouter 1"
 
 
 def key_of(study: str, asked: Asked, inputs: Mapping[str, str], code: str) -> str:
@@ -34,12 +32,13 @@ class Kept:
     """Documents ``<study>.json`` = {format, study, key, found}, looked for in several folders.
 
     Args:
+        verb: whose studies these are.
         begun: where finished studies of this run are kept.
         done: an earlier run's folder; what it holds under the same key need not be worked out again.
     """
 
-    def __init__(self, begun: Path, done: Path):
-        self.begun, self.done = begun, done
+    def __init__(self, verb: str, begun: Path, done: Path):
+        self.format, self.begun, self.done = f"simspec {verb} 1", begun, done
 
     def find(self, study: str, key: str) -> dict[str, Any] | None:
         """The document under that key; a file that is broken, or of other inputs, is passed over."""
@@ -50,7 +49,7 @@ class Kept:
                 continue
             if (
                 isinstance(document, dict)
-                and document.get("format") == FORMAT
+                and document.get("format") == self.format
                 and document.get("study") == study
                 and document.get("key") == key
             ):
@@ -63,7 +62,7 @@ class Kept:
         Raises:
             BadInput: when the folder cannot be written.
         """
-        document = {"format": FORMAT, "study": study, "key": key, "found": found}
+        document = {"format": self.format, "study": study, "key": key, "found": found}
         partial = self.begun / f"{study}.json.writing"
         try:
             self.begun.mkdir(parents=True, exist_ok=True)

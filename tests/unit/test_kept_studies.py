@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simspec.compare.specrouter.asked import Asked
-from simspec.compare.specrouter.kept import Kept, key_of
+from simspec.compare.asked import Asked
+from simspec.compare.kept import Kept, key_of
 from simspec.compare.specrouter.studies import STUDIES
 from simspec.errors import BadInput
 from simspec.report.folder import SPECROUTER_STUDIES
@@ -41,7 +41,7 @@ def test_whatever_findings_depend_on_is_in_the_key(other):
 
 def test_a_study_is_found_in_either_folder_under_its_key_alone(tmp_path):
     begun, done = tmp_path / "begun", tmp_path / "done"
-    kept = Kept(begun, done)
+    kept = Kept("specrouter", begun, done)
     assert kept.find("ranking", "k") is None
     document = kept.keep("ranking", "k", {"x": 0.1})
     assert kept.find("ranking", "k") == document
@@ -53,13 +53,13 @@ def test_a_study_is_found_in_either_folder_under_its_key_alone(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"format": "simspec specrouter 1", "study"', "\xff"])
 def test_a_broken_file_is_passed_over(tmp_path, text):
-    kept = Kept(tmp_path, tmp_path / "none")
+    kept = Kept("specrouter", tmp_path, tmp_path / "none")
     (tmp_path / "ranking.json").write_text(text, encoding="latin-1")
     assert kept.find("ranking", "k") is None
 
 
 def test_what_is_forgotten_is_ours_alone(tmp_path):
-    kept = Kept(tmp_path / "begun", tmp_path / "none")
+    kept = Kept("specrouter", tmp_path / "begun", tmp_path / "none")
     kept.keep("ranking", "k", {})
     (tmp_path / "begun" / "mine.txt").write_text("dear diary")
     kept.forget(STUDIES)
@@ -72,4 +72,4 @@ def test_what_is_forgotten_is_ours_alone(tmp_path):
 def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "begun").write_text("a file")
     with pytest.raises(BadInput, match="cannot be written"):
-        Kept(tmp_path / "begun", tmp_path).keep("ranking", "k", {})
+        Kept("specrouter", tmp_path / "begun", tmp_path).keep("ranking", "k", {})

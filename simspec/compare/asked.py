@@ -1,9 +1,10 @@
-"""What a study is asked to cover."""
+"""What a laboratory's study is, and what it is asked to cover."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 Progress = Callable[[str], None]
 
@@ -17,3 +18,16 @@ class Asked:
     draws: int = 100
     seed: int = 0
     jobs: int = 1
+
+
+@dataclass(frozen=True)
+class Study:
+    """``run(trace, costs, asked, say, **extras)`` gives plain data.
+
+    Attributes:
+        takes: extras that it is given by keyword (a document of an experiment, another trace), None where
+            there is none.
+    """
+
+    run: Callable[..., dict[str, Any]]
+    takes: tuple[str, ...] = ()

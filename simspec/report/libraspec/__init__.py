@@ -1,0 +1,1 @@
+"""How each study of :mod:`simspec.compare.libraspec` is shown: sentences, figures and tables."""
