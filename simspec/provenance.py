@@ -18,7 +18,9 @@ import simspec
 from simspec.errors import BadInput
 
 # Rooms whose code no simulated figure depends on.
-_ABOVE = frozenset({"cli", "report", "claims", "experiments", "strategies", "record", "calibration"})
+_ABOVE = frozenset(
+    {"cli", "report", "claims", "experiments", "strategies", "training", "record", "calibration"}
+)
 
 
 def sha256_file(path: Path) -> str:

@@ -174,6 +174,35 @@ LATENCY = Table(
 
 TRACE_TABLES = (PROMPTS, TEXTS, ALONG, PAIRS, BLOCKS, VERDICTS, LATENCY)
 
+# In a trace only where its manifest's ``alternatives`` is not 0: what drafted trees are chosen from.
+CHOICES = Table(
+    "choices",
+    (
+        Column("prompt_id", pa.int32(), "index", "the prompt", 0),
+        Column("start", pa.int32(), "tokens", "position in the text that the block begins at", 0),
+        Column("drafter", pa.string(), "name", "the model that drafts it; no look-up"),
+        Column(
+            "confidence",
+            _halves,
+            "probability",
+            "its probabilities of its most probable tokens, the drafted one first, ``alternatives`` of them "
+            "for each place of the block; of the first place alone where no block is stored, since its first "
+            "token is the text's",
+            0,
+            1,
+        ),
+        Column(
+            "text_rank",
+            pa.list_(pa.int32()),
+            "rank",
+            "how many tokens it finds more probable than the text's token at each of these places that the "
+            "text has, given the block before it; ties go to the drafted token, then by token id",
+            0,
+        ),
+    ),
+    key=("prompt_id", "start", "drafter"),
+)
+
 
 def check_table(table: Table, data: pa.Table, where: Path | str) -> None:
     """Refuse ``data`` unless it is exactly what ``table`` states.

@@ -54,8 +54,12 @@ def lengths(
     regret); none can beat the dynamic program, at batch 1. Intervals are 95%, over bootstrap draws of
     prompts, paired.
 
-    With --json, keys: ``trace``, ``origin``, ``provenance``, and ``batches.<B>`` = {``cost``, ``drafter``,
-    ``batch``, ``best_static``, ``tuned_static`` (lengths of the even and the odd prompts),
+    A trace of sampled texts is replayed in distribution (:mod:`simspec.replay.sampled`), with luck of the
+    seed, and only by rules that rejection sampling allows: others are left out, and refused when named.
+
+    With --json, keys: ``trace``, ``origin``, ``provenance``, for sampled texts ``sampling`` =
+    {``temperature``, ``top_p``, ``replay`` (what is approximate)}, and ``batches.<B>`` = {``cost``,
+    ``drafter``, ``batch``, ``best_static``, ``tuned_static`` (lengths of the even and the odd prompts),
     ``lower_bound_seconds_per_token``; ``rules.<name>`` and ``oracles.<name>`` = {seconds_per_token; regrets
     (% over): regret_best_static (tuned on the same prompts), regret_tuned_static, regret_ours (over
     long-run), regret_expected, regret_hindsight, regret_long_run (the expected one), regret_lower_bound
@@ -89,19 +93,25 @@ def lengths(
     json
         Print JSON.
     """
+    from msgspec import to_builtins
+
     from simspec.cli.checks import draws_and_seed, processes
     from simspec.compare.costs import cost_inputs, open_cost
     from simspec.compare.length_runs import LengthSettings, best_drafters
     from simspec.compare.lengths import study_batches
     from simspec.provenance import provenance, sha256_file
-    from simspec.traces.index import load_trace
+    from simspec.replay.sampled import IN_DISTRIBUTION, load_any, refuse_unsafe
+    from simspec.speculation.chains import Chain
+    from simspec.speculation.rule_files import as_planner
 
     draws_and_seed(draws, seed)
     sizes = whole_numbers(batches, "--batches", 1, 4096)
-    loaded = load_trace(trace)
+    loaded = load_any(trace, seed)
+    drawn = loaded.manifest.sampling
+    asked = _asked(loaded, rules, rule or [])
+    refuse_unsafe(loaded, Chain((loaded.target,)), {n: as_planner(r) for n, r in asked.items()})
     name = cost or loaded.manifest.dtype
     priced = open_cost(loaded, name)
-    asked = _asked(loaded, rules, rule or [])
     chosen = dict.fromkeys(sizes, drafter) if drafter else best_drafters(loaded, priced, sizes, seed)
     settings = LengthSettings(draws=draws, seed=seed)
     studies = study_batches(loaded, chosen, priced, settings, asked, processes(jobs))
@@ -118,11 +128,14 @@ def lengths(
                 "trace": loaded.manifest.name,
                 "origin": loaded.manifest.origin,
                 "provenance": provenance(command, inputs, seed),
+                **({"sampling": {**to_builtins(drawn), "replay": IN_DISTRIBUTION}} if drawn else {}),
                 "batches": found,
             }
         )
         return
     print(f"\ncost {priced.name}: {priced.label}")
+    if drawn:
+        print(f"temperature {drawn.temperature:g}, top_p {drawn.top_p:g}: {IN_DISTRIBUTION}")
     for batch, document in found.items():
         tuned = document["tuned_static"]
         print_table(
@@ -167,10 +180,11 @@ def _asked(trace: Trace, names: str, files: list[Path]) -> dict[str, Rule]:
     """The rules by name: those of the package that are asked for, then the user's."""
     from simspec.compare.lengths import TUNED, rules_under_test
     from simspec.errors import BadInput, unknown_name
+    from simspec.replay.sampled import usable
     from simspec.speculation.rule_files import read_rule, shortened
 
     every = rules_under_test(trace)
-    wanted = [name.strip() for name in names.split(",")] if names else list(every)
+    wanted = [name.strip() for name in names.split(",")] if names else list(usable(trace, every))
     for name in wanted:
         if name not in every:
             raise unknown_name("rule", name, every, where="--rules")

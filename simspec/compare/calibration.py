@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simspec.metrics import Estimate, wilson
-from simspec.traces.index import Trace
+from simspec.traces.index import Ints, Trace
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -120,6 +120,40 @@ def first_drafts(trace: Trace, drafter: str) -> tuple[Floats, Flags]:
     return index.confidence[some, 0].astype(np.float64), index.matched[some] > 0
 
 
+@dataclass(frozen=True)
+class Drafts:
+    """Drafted tokens whose predecessors in their block were all accepted, of blocks from many starts.
+
+    Each of shape (n,): flat position of the block's start, place in the block from 0, prompt, the drafter's
+    probability, and whether the token was accepted. Blocks overlap, so a token is in it once for every block
+    that gets to it, each time at another place.
+    """
+
+    flat: Ints
+    place: Ints
+    prompt: Ints
+    confidence: Floats
+    accepted: Flags
+
+
+def drafts(trace: Trace, drafter: str, starts: Flags | None = None) -> Drafts:
+    """Of blocks from everywhere, or from the flat positions where ``starts`` (N,) is true."""
+    index = trace.drafters[drafter]
+    offered = np.minimum(index.length, trace.remaining)
+    if starts is not None:
+        offered = np.where(starts, offered, 0)
+    every = np.arange(index.confidence.shape[1])
+    flat, place = np.nonzero((every <= index.matched[:, None]) & (every < offered[:, None]))
+    sure = index.confidence[flat, place].astype(np.float64)
+    return Drafts(flat, place, trace.prompt[flat], sure, index.matched[flat] > place)
+
+
+def binned(confidence: Floats, bins: int = BINS) -> Ints:
+    """Which bin each is in, from 0: of about equal counts, never parting equal confidences."""
+    edges = np.unique(np.quantile(confidence, np.linspace(0, 1, bins + 1)[1:-1]))
+    return np.searchsorted(edges, confidence, side="left")
+
+
 def calibrate(confidence: Floats, accepted: Flags, bins: int = BINS) -> Calibration:
     """Equal-count bins and scores.
 
@@ -134,11 +168,10 @@ def calibrate(confidence: Floats, accepted: Flags, bins: int = BINS) -> Calibrat
     """
     if not len(confidence) or confidence.shape != accepted.shape:
         raise ValueError(f"need as many fates as confidences, got {accepted.shape}, {confidence.shape}")
-    edges = np.unique(np.quantile(confidence, np.linspace(0, 1, bins + 1)[1:-1]))
-    which = np.searchsorted(edges, confidence, side="left")
+    which = binned(confidence, bins)
     found = [
         Bin(int(mine.sum()), int(accepted[mine].sum()), float(confidence[mine].mean()))
-        for mine in (which == k for k in range(len(edges) + 1))
+        for mine in (which == k for k in range(int(which.max()) + 1))
         if mine.any()
     ]
     error = sum(abs(b.mean_confidence * b.tokens - b.accepted) for b in found) / len(confidence)

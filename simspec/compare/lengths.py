@@ -29,11 +29,10 @@ from simspec.oracle.lengths import (
     myopic_expected,
     myopic_hindsight,
 )
-from simspec.replay.pricing import two_level_seconds
-from simspec.replay.trajectories import run
+from simspec.replay.sampled import refuse_unsafe, usable
 from simspec.speculation.chains import Chain
 from simspec.speculation.lengths import Prescribed, Static
-from simspec.speculation.rule_files import ALONE, WEIGH_COST, Rule, published, published_alone
+from simspec.speculation.rule_files import ALONE, WEIGH_COST, Rule, as_planner, published
 from simspec.traces.index import Trace
 
 Floats = NDArray[np.float64]
@@ -171,11 +170,12 @@ def study_batches(
     Args:
         drafters: the drafter of each batch size.
         settings: of which the batch size is not looked at.
-        rules: static lengths among them; None for all that come with the package.
+        rules: static lengths among them; None for all that come with the package and can be used.
         jobs: processes; the result does not depend on it.
 
     Raises:
-        BadInput: when a drafter is unknown or the cost cannot price it.
+        BadInput: when a drafter is unknown or the cost cannot price it, or the texts are sampled and a rule
+            would change them.
     """
     for drafter in drafters.values():
         trace.require(drafter)
@@ -184,7 +184,9 @@ def study_batches(
         missing = {drafter, trace.target} - cost.models
         if missing:
             raise BadInput(f"cost {cost.name!r} has no price for {', '.join(sorted(missing))}")
-    wanted = rules_under_test(trace) if rules is None else rules
+    wanted = usable(trace, rules_under_test(trace)) if rules is None else rules
+    for drafter in drafters.values():
+        refuse_unsafe(trace, Chain((drafter, trace.target)), {n: as_planner(r) for n, r in wanted.items()})
     alone = {n: r for n, r in wanted.items() if isinstance(r, tuple(ALONE.values()))}
     quick = {n: r for n, r in alone.items() if not isinstance(r, WEIGH_COST)}
     held = {d: replace(trace, drafters={d: trace.drafters[d]}) for d in drafters.values()}
@@ -256,43 +258,3 @@ def best_drafter(
 ) -> str:
     """The drafter of :func:`~simspec.compare.length_runs.best_drafters` at one batch size."""
     return best_drafters(trace, cost, [settings.batch], settings.seed, among)[settings.batch]
-
-
-@dataclass(frozen=True)
-class LengthsAlongText:
-    """Chosen against oracle length, cycle by cycle, along one prompt's text.
-
-    ``position``, ``chosen`` and ``hindsight`` (what the oracle would have submitted at the same
-    place) have one entry a cycle of the rule.
-    """
-
-    prompt: int
-    rule: str
-    position: NDArray[np.int64]
-    chosen: NDArray[np.int64]
-    hindsight: NDArray[np.int64]
-    accepted: NDArray[np.int64]
-
-
-def lengths_along_text(
-    trace: Trace, drafter: str, cost: CostModel, prompt: int, rule_name: str
-) -> LengthsAlongText:
-    """Follow one rule of a request along one text at batch 1."""
-    chain = Chain((drafter, trace.target))
-    rule = published_alone(trace.manifest.block_length)[rule_name]
-    runs = run(
-        trace,
-        chain,
-        rule,
-        trace.offsets[prompt : prompt + 1],
-        two_level_seconds(trace, chain, cost, 1),
-    )
-    flat = runs.flat[0].astype(np.int64)
-    return LengthsAlongText(
-        prompt=prompt,
-        rule=rule_name,
-        position=trace.position[flat],
-        chosen=runs.submitted[0].astype(np.int64),
-        hindsight=myopic_hindsight(trace, chain, cost, 1).lengths[flat],
-        accepted=runs.accepted[0].astype(np.int64),
-    )

@@ -112,17 +112,19 @@ class _Grid:
     def at(self, rows: NDArray, width: NDArray, context: NDArray) -> Floats:  # type: ignore[type-arg]
         """Seconds at whole rows and widths and any context, broadcast together."""
         top_rows, top_width = self.dense.shape[1], self.dense.shape[2]
-        r = np.minimum(rows, top_rows) - 1
-        w = np.minimum(width, top_width) - 1
+        plane = top_rows * top_width
+        # Places in the grid laid out flat: far faster to take from than by three indices.
+        cell = (np.minimum(rows, top_rows) - 1) * top_width + (np.minimum(width, top_width) - 1)
         if len(self.contexts) == 1:
-            found = self.dense[0][r, w]
+            found = self.dense.take(cell)
         else:
-            inside = np.clip(context, self.contexts[0], self.contexts[-1])
-            low = np.clip(np.searchsorted(self.contexts, inside, side="right") - 1, 0, len(self.contexts) - 2)
+            inside = np.minimum(np.maximum(context, self.contexts[0]), self.contexts[-1])
+            low = np.searchsorted(self.contexts[1:-1], inside, side="right")
             share = (inside - self.contexts[low]) / (self.contexts[low + 1] - self.contexts[low])
-            below = self.dense[low, r, w]
-            found = below + share * (self.dense[low + 1, r, w] - below)
-        if np.max(rows, initial=0) <= top_rows and np.max(width, initial=0) <= top_width:
+            cell = cell + low * plane
+            below = self.dense.take(cell)
+            found = below + share * (self.dense.take(cell + plane) - below)
+        if rows.max(initial=0) <= top_rows and width.max(initial=0) <= top_width:
             return np.asarray(found)
         # Beyond the greatest batch or width that is filled in, cost grows with the tokens.
         return np.asarray(found * (np.maximum(rows / top_rows, 1.0) * np.maximum(width / top_width, 1.0)))

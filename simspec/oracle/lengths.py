@@ -26,8 +26,13 @@ def myopic_hindsight(trace: Trace, chain: Chain, cost: CostModel, rows: int) -> 
 
     Best for each cycle alone; another schedule can be faster overall (claims S10, L17).
     """
-    tokens, limit = _known(trace, chain)
-    return _best(tokens / two_level_seconds(trace, chain, cost, rows), limit)
+    return _best(*hindsight_rates(trace, chain, cost, rows))
+
+
+def hindsight_rates(trace: Trace, chain: Chain, cost: CostModel, rows: int) -> tuple[Floats, Ints]:
+    """That quotient at each length, (N, D + 1), and the greatest length, (N,)."""
+    tokens, limit = known_tokens(trace, chain)
+    return tokens / two_level_seconds(trace, chain, cost, rows), limit
 
 
 def myopic_expected(trace: Trace, chain: Chain, cost: CostModel, rows: int) -> Prescribed:
@@ -49,7 +54,7 @@ def long_run_hindsight(trace: Trace, chain: Chain, cost: CostModel, rows: int) -
 
     lambda is found by Dinkelbach's iteration over all prompts: replay, tokens over seconds, choose again.
     """
-    tokens, limit = _known(trace, chain)
+    tokens, limit = known_tokens(trace, chain)
     seconds = two_level_seconds(trace, chain, cost, rows)
     lengths = np.zeros(len(limit), dtype=np.int64)
     for _ in range(DINKELBACH_STEPS):
@@ -99,7 +104,7 @@ def _went(
     return float(runs.emitted.sum() / seconds[at, runs.submitted[runs.active]].sum()), visited
 
 
-def _known(trace: Trace, chain: Chain) -> tuple[Floats, Ints]:
+def known_tokens(trace: Trace, chain: Chain) -> tuple[Floats, Ints]:
     """Tokens that each length will emit, (N, D + 1), and the greatest length, (N,)."""
     drafter = _drafter(chain)
     lengths = np.arange(trace.manifest.block_length + 1)[None]

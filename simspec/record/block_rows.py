@@ -11,16 +11,22 @@ from numpy.typing import NDArray
 
 from simspec.record.observe import Ints, Read, summarise
 from simspec.record.rows import Rows
-from simspec.tables import BLOCKS, VERDICTS
+from simspec.tables import BLOCKS, CHOICES, VERDICTS
 
 
 @dataclass(frozen=True)
 class BlockRows:
-    """Rows of one prompt, as they are gathered."""
+    """Rows of one prompt, as they are gathered.
+
+    ``alternatives`` is how many tokens' probabilities are kept of each drafted place, 0 for none.
+    """
 
     prompt_id: int
+    text: Ints
+    alternatives: int = 0
     blocks: Rows = field(default_factory=lambda: Rows(BLOCKS))
     verdicts: Rows = field(default_factory=lambda: Rows(VERDICTS))
+    choices: Rows = field(default_factory=lambda: Rows(CHOICES))
 
     def add_block(self, drafter: str, start: int, tokens: Ints, words: Read | None) -> None:
         """A block of n tokens, and what each was chosen from; None for a look-up, which is certain."""
@@ -40,6 +46,32 @@ class BlockRows:
             top1_prob=top,
             top2_margin=margin,
             entropy=entropy,
+        )
+        if words is not None:
+            self.add_choices(drafter, start, tokens, words)
+
+    def add_choices(self, drafter: str, start: int, tokens: Ints, words: Read) -> None:
+        """What was chosen among at each of n places, the drafted ``tokens`` being most probable."""
+        if not self.alternatives:
+            return
+        here = words.log_probs
+        drafted = torch.as_tensor(tokens, device=here.device).long()[:, None]
+        # First whatever rounding does: the drafted token's logit was the greatest.
+        first = here.gather(1, drafted)
+        most = here.scatter(1, drafted, float("inf")).topk(self.alternatives, dim=-1).values
+        most[:, :1] = first
+        rest = torch.as_tensor(self.text[start : start + len(tokens)], device=here.device).long()[:, None]
+        there = here[: len(rest)]
+        own = there.gather(1, rest)
+        before = (there > own) | ((there == own) & (torch.arange(there.shape[1], device=here.device) < rest))
+        before.scatter_(1, drafted[: len(rest)], True)
+        rank = before.sum(-1).where((drafted[: len(rest)] != rest)[:, 0], 0)
+        self.choices.add(
+            prompt_id=self.prompt_id,
+            start=start,
+            drafter=drafter,
+            confidence=unit(most.exp()).ravel(),
+            text_rank=rank.cpu().numpy().astype(np.int32),
         )
 
     def add_verdict(
@@ -70,18 +102,19 @@ class BlockRows:
             overlap=unit(overlap),
         )
 
-    def lengths(self) -> tuple[int, int]:
+    def lengths(self) -> tuple[int, int, int]:
         """Rows so far, for :meth:`cut`."""
-        return len(self.blocks), len(self.verdicts)
+        return len(self.blocks), len(self.verdicts), len(self.choices)
 
-    def cut(self, lengths: tuple[int, int]) -> None:
+    def cut(self, lengths: tuple[int, int, int]) -> None:
         """Forget the rows that were added since."""
-        self.blocks.cut(lengths[0])
-        self.verdicts.cut(lengths[1])
+        for rows, length in zip((self.blocks, self.verdicts, self.choices), lengths, strict=True):
+            rows.cut(length)
 
     def finish(self) -> dict[str, pa.Table]:
         """The tables, by name."""
-        return {"blocks": self.blocks.finish(), "verdicts": self.verdicts.finish()}
+        done = {"blocks": self.blocks.finish(), "verdicts": self.verdicts.finish()}
+        return done | ({"choices": self.choices.finish()} if self.alternatives else {})
 
 
 def _prob_of(tokens: Ints, log_probs: torch.Tensor) -> torch.Tensor:

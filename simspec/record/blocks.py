@@ -82,6 +82,8 @@ def leaving_blocks(scene: Scene, rows: BlockRows, drafter: str) -> None:
     """
     along = scene.along[drafter]
     greedy = along.log_probs[: len(scene.text)].argmax(-1).cpu().numpy()
+    for t in np.flatnonzero(greedy == scene.text).tolist():
+        rows.add_choices(drafter, t, scene.text[t : t + 1], along.part(t, t + 1))
     starts = np.flatnonzero(greedy != scene.text)
     if scene.finish == "length":
         starts = np.append(starts, len(scene.text))

@@ -14,6 +14,7 @@ from simspec.record.quantize import quantize_in_place
 from simspec.record.recipe import Recipe
 from simspec.record.running import try_out
 from simspec.record.sources import Source
+from simspec.record.trimmed import FLAG, TrimmedOutput, trim_output
 from simspec.streams import stream
 
 _INT8 = ("int8-dynamic", "int8-per-token")
@@ -104,6 +105,9 @@ def load_network(source: Source, recipe: Recipe, name: str) -> tuple[Any, dict[s
         about["weights"] = "random"
     else:
         network, unused = _read(source, dtype, asked)
+        if getattr(network.config, FLAG, False):
+            trim_output(network, source.folder, source.where)
+            about["output_ids"] = len(network.get_output_embeddings().ids)
         network = network.to(recipe.device)
         if unused:
             about["unused_weights"] = unused
@@ -142,18 +146,23 @@ def finish_network(network: Any, vocabulary: int, recipe: Recipe, where: str) ->
     about: dict[str, object] = {}
     rows = output_rows(network, where)
     if rows > vocabulary:
-        head = network.get_output_embeddings()
-        # The first rows of the same weights: what is beyond can then never be drafted.
-        short = torch.nn.Linear(head.in_features, vocabulary, bias=head.bias is not None, device="meta")
-        short.weight = torch.nn.Parameter(head.weight.detach()[:vocabulary], requires_grad=False)
-        if head.bias is not None:
-            short.bias = torch.nn.Parameter(head.bias.detach()[:vocabulary], requires_grad=False)
-        network.set_output_embeddings(short)
+        network.set_output_embeddings(_first_rows(network.get_output_embeddings(), vocabulary))
         about["padded_ids"] = rows - vocabulary
     if recipe.dtype in _INT8:
         about["int8_layers"] = quantize_in_place(network, recipe.dtype)
     try_out(network, vocabulary, where)
     return about
+
+
+def _first_rows(head: torch.nn.Linear | TrimmedOutput, vocabulary: int) -> torch.nn.Module:
+    """The first rows of the same weights: what is beyond can then never be drafted."""
+    if isinstance(head, TrimmedOutput):
+        return head.first(vocabulary)
+    short = torch.nn.Linear(head.in_features, vocabulary, bias=head.bias is not None, device="meta")
+    short.weight = torch.nn.Parameter(head.weight.detach()[:vocabulary], requires_grad=False)
+    if head.bias is not None:
+        short.bias = torch.nn.Parameter(head.bias.detach()[:vocabulary], requires_grad=False)
+    return short
 
 
 def output_rows(network: Any, where: str) -> int:
@@ -163,7 +172,7 @@ def output_rows(network: Any, where: str) -> int:
         BadInput: when there is no plain linear output layer.
     """
     head, table = network.get_output_embeddings(), network.get_input_embeddings()
-    if not isinstance(head, torch.nn.Linear) or not isinstance(table, torch.nn.Embedding):
+    if not isinstance(head, torch.nn.Linear | TrimmedOutput) or not isinstance(table, torch.nn.Embedding):
         raise BadInput(f"{type(network).__name__} has no linear output layer over token ids", where=where)
     return min(head.out_features, table.num_embeddings)
 

@@ -28,26 +28,31 @@ def choose_prompts(recipe: Recipe, folder: Path) -> list[PromptText]:
     """The recipe's prompts, drawn by its seed; file paths are relative to ``folder``."""
     chosen = []
     for part in recipe.prompts:
-        path = folder / part.file
-        rows = [row for row in _rows(path) if _kept(row, part)]
-        if len(rows) < part.count:
+        found = fitting_prompts(part, folder)
+        if len(found) < part.count:
             raise BadInput(
-                f"has {len(rows)} prompts that fit category {part.category!r}",
-                where=path,
+                f"has {len(found)} prompts that fit category {part.category!r}",
+                where=folder / part.file,
                 allowed=f"at least {part.count}",
             )
         generator = stream(recipe.seed, "prompts", part.category)
-        for index in sorted(generator.permutation(len(rows))[: part.count].tolist()):
-            row = rows[index]
-            chosen.append(
-                PromptText(
-                    category=part.category,
-                    source=path.name,
-                    source_id=str(_field(row, part.id_field, path)),
-                    text=part.before + str(_field(row, part.field, path)),
-                )
-            )
+        chosen += [found[i] for i in sorted(generator.permutation(len(found))[: part.count].tolist())]
     return chosen
+
+
+def fitting_prompts(part: PromptRecipe, folder: Path) -> list[PromptText]:
+    """All prompts of a file that fit a part of a recipe, in the file's order."""
+    path = folder / part.file
+    return [
+        PromptText(
+            category=part.category,
+            source=path.name,
+            source_id=str(_field(row, part.id_field, path)),
+            text=part.before + str(_field(row, part.field, path)),
+        )
+        for row in _rows(path)
+        if _kept(row, part)
+    ]
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -127,6 +127,8 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         attention: transformers' name for how attention is computed; empty for the model's default.
         trust_remote_code: whether code that comes with a model may be run here.
         sampling: of what is recorded; left out for the greedy texts and drafts that replay needs.
+        alternatives: of each drafted place, tokens whose probabilities are kept, so that trees can be
+            replayed; greedy recordings only.
     """
 
     name: Name
@@ -144,6 +146,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: Natural = 0
     latency: LatencyRecipe | None = None
     sampling: SamplingRecipe | None = None
+    alternatives: Annotated[int, Meta(ge=0, le=64)] = 0
 
 
 def read_recipe(path: Path) -> tuple[Recipe, str]:
@@ -171,6 +174,12 @@ def read_recipe(path: Path) -> tuple[Recipe, str]:
             f"output_tokens {recipe.output_tokens} leaves no room for a prompt",
             where=path,
             allowed=f"less than context_limit, {recipe.context_limit}",
+        )
+    if recipe.alternatives and recipe.sampling:
+        raise BadInput(
+            f"field 'alternatives': {recipe.alternatives} with drawn texts",
+            where=path,
+            allowed="0, or no [sampling]: trees are replayed on greedy texts only",
         )
     if recipe.latency:
         strangers = [n for n in recipe.latency.int8 if n not in names]

@@ -21,7 +21,7 @@ from simspec.record.recipe import Recipe, read_recipe
 from simspec.record.shards import Progress, Shards, going_on
 from simspec.record.tabulate import record_prompt
 from simspec.speculation.sampling import Sampling
-from simspec.tables import PROMPTS, TRACE_TABLES
+from simspec.tables import CHOICES, PROMPTS, TRACE_TABLES
 from simspec.traces.files import write_trace
 from simspec.traces.manifest import Manifest, ModelEntry, SamplingEntry
 
@@ -52,10 +52,17 @@ def record(recipe_path: Path, folder: Path, command: list[str], progress: Progre
     texts = choose_prompts(recipe, recipe_path.parent)
     models = load_models(recipe, recipe_path.parent)
     models.check_behaviour()
+    if recipe.alternatives > models.vocabulary:
+        raise BadInput(
+            f"field 'alternatives': {recipe.alternatives}",
+            where=recipe_path,
+            allowed=f"at most the vocabulary, {models.vocabulary}",
+        )
     budget = Budget(say=progress)
     prompts = [encode_prompt(models, recipe, text) for text in texts]
     # Only now: what was refused above leaves nothing behind that a mended recipe would stumble over.
-    shards = Shards(folder.with_name(folder.name + ".partial"), recipe_hash, TRACE_TABLES, progress)
+    kinds = (*TRACE_TABLES, CHOICES) if recipe.alternatives else TRACE_TABLES
+    shards = Shards(folder.with_name(folder.name + ".partial"), recipe_hash, kinds, progress)
 
     for index, (text, prompt) in enumerate(zip(texts, prompts, strict=True)):
         shards.make(
@@ -117,6 +124,7 @@ def record(recipe_path: Path, folder: Path, command: list[str], progress: Progre
         recording_seconds=_recording_seconds(shards.seconds()),
         behaviour_sha256="0" * 64,
         tables={},
+        alternatives=recipe.alternatives,
     )
     with going_on(shards.folder, "writing the trace"):
         done = write_trace(folder, manifest, tables)
@@ -165,6 +173,7 @@ def _prompt_shard(
         None if drawn is None else Sampling(drawn.temperature, drawn.top_p),
         recipe.seed,
         budget,
+        recipe.alternatives,
     )
     ids = prompt[0].cpu().numpy().astype("<i4")
     row = {

@@ -26,6 +26,7 @@ def record_prompt(
     sampling: Sampling | None = None,
     seed: int = 0,
     budget: Budget | None = None,
+    alternatives: int = 0,
 ) -> tuple[dict[str, pa.Table], str]:
     """Everything that the trace keeps of one prompt.
 
@@ -36,6 +37,7 @@ def record_prompt(
         sampling: how the text and the drafts are drawn; None for greedy.
         seed: of that luck, which is each prompt's own.
         budget: how many tokens of blocks are read at once.
+        alternatives: of each drafted place, tokens whose probabilities are kept.
 
     Returns:
         tables by name, and why the text ended ("eos" or "length").
@@ -71,7 +73,7 @@ def record_prompt(
 
     # A block-parallel drafter's first token is its network's own word; the others hang on the masks.
     every = {**along, **block_along}
-    rows = BlockRows(prompt_id)
+    rows = BlockRows(prompt_id, text, alternatives)
     tables = {
         "texts": texts.finish(),
         "along": _along_rows(models, prompt_id, text, every),

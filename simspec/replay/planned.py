@@ -15,6 +15,7 @@ from simspec.cost.models import CostModel
 from simspec.cost.shape import StepShape, uniform
 from simspec.errors import BadInput
 from simspec.replay.lockstep import pair_seconds
+from simspec.replay.sampled import refuse_unsafe
 from simspec.replay.trajectories import (
     Trajectories,
     draft_limit,
@@ -81,8 +82,9 @@ def plan(
         keep: how many streams' cycles to log, the first ones.
 
     Raises:
-        BadInput: when the chain is no pair.
+        BadInput: when the chain is no pair; on sampled texts, for a planner that would change them.
     """
+    refuse_unsafe(trace, chain, {str(planner): planner})
     if chain.drafter is None or chain.intermediates:
         raise BadInput(f"draft lengths are planned for a pair, not {chain}")
     drafter = chain.drafter
@@ -108,9 +110,17 @@ def plan(
         emitted = np.where(running, found.emitted.reshape(at.shape), 0)
         kept = np.where(running, found.kept.reshape(at.shape), 0)
         width = np.where(running, submitted + 1, 0)
-        reads = np.where(drafted > 0, lag, 0) * (not lookup)
-        one = _cycle(trace, chain, at, running, drafted, reads, width, at_once)
-        drafting, verifying = pair_seconds(one, np.arange(at.size).reshape(at.shape), cost, lookup=lookup)
+        if lookup:  # asked by every row in each cycle, so both forwards are those of the running rows
+            asked = np.where(running, np.maximum(drafted, 1), 0)
+            held = np.where(running, trace.context[at], 0)
+            drafting, verifying = (
+                cost.forward_seconds(model, _shape(running, tokens, held))
+                for model, tokens in ((drafter, asked), (chain.target, width))
+            )
+        else:
+            reads = np.where(drafted > 0, lag, 0)
+            one = _cycle(trace, chain, at, running, drafted, reads, width, at_once)
+            drafting, verifying = pair_seconds(one, np.arange(at.size).reshape(at.shape), cost, lookup=False)
         seconds = cost.step_overhead_seconds + drafting + verifying
         happened = Happened(
             waiting,
@@ -180,6 +190,11 @@ def _waiting(trace: Trace, chain: Chain, cost: CostModel, at: Ints, running: Boo
 
     overhead = cost.step_overhead_seconds
     return Waiting(running, fresh, confidence, limit, draft, verify, overhead, entropy)
+
+
+def _shape(running: Bools, width: Ints, held: Ints) -> StepShape:
+    """One forward of the running rows of each stream, (G,); widths and contexts are (G, B), 0 elsewhere."""
+    return StepShape(running.sum(1), width.max(1), width.sum(1), held.max(1), held.sum(1))
 
 
 def _cycle(

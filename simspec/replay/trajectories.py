@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simspec.errors import BadInput
+from simspec.replay.sampled import refuse_unsafe
 from simspec.speculation.chains import Chain
 from simspec.speculation.lengths import Decision, LengthRule, Prescribed, View
 from simspec.traces.index import Ints, Trace
@@ -162,7 +163,11 @@ def run(
 
     Returns:
         the requests' cycles.
+
+    Raises:
+        BadInput: on sampled texts, for what cannot be replayed on them.
     """
+    refuse_unsafe(trace, chain, {} if rule is None or isinstance(rule, Prescribed) else {str(rule): rule})
     requests = len(start)
     at = np.asarray(start, dtype=np.int64).copy()
     left = trace.remaining[at].copy()

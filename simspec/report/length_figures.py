@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from simspec.compare.lengths import LengthsAlongText, LengthStudy
+from simspec.compare.along import LengthsAlongText
+from simspec.compare.lengths import LengthStudy
 from simspec.report.study import CostStudy, Study, bound_over_static
 from simspec.report.style import BLACK, BLUE, GREY, ORANGE, bars, below, plain_log, sheet
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from simspec.compare.along import LengthsAlongText, lengths_along_text
 from simspec.compare.calibration import Calibration, Survival, calibrate, first_drafts, survival
 from simspec.compare.length_runs import LengthSettings, best_drafters
 from simspec.compare.lengths import (
-    LengthsAlongText,
     LengthStudy,
     best_drafter,
-    lengths_along_text,
     rules_under_test,
     study_batches,
 )

@@ -26,7 +26,7 @@ STRETCHES = np.array([0, 1, 2, 4, 8, 16])
 
 def between_knots(confidence: Floats) -> tuple[Ints, Floats]:
     """The knot below each confidence, and how far it lies towards the next, 0 to 1."""
-    low = np.clip(np.searchsorted(KNOTS, confidence, side="right") - 1, 0, len(KNOTS) - 2)
+    low = np.searchsorted(KNOTS[1:-1], confidence, side="right")
     return low, (confidence - KNOTS[low]) / (KNOTS[low + 1] - KNOTS[low])
 
 
@@ -37,24 +37,31 @@ def isotonic(good: Floats, tried: Floats) -> Floats:
     """
     *rows, knots = good.shape
     # Knots first: what is done for each of them is done for all rows, which lie side by side.
-    upto_good, upto = np.zeros((knots + 1, *rows)), np.zeros((knots + 1, *rows))
-    np.cumsum(np.moveaxis(good, -1, 0), axis=0, out=upto_good[1:])
-    np.cumsum(np.moveaxis(tried, -1, 0), axis=0, out=upto[1:])
-    found = np.full((knots, *rows), -np.inf)
+    upto_good, upto = np.zeros((2, knots + 1, good.size // knots))
+    np.cumsum(good.reshape(-1, knots).T, axis=0, out=upto_good[1:])
+    np.cumsum(tried.reshape(-1, knots).T, axis=0, out=upto[1:])
+    mean = np.full((knots, knots, good.size // knots), np.inf)  # of i..j
     for i in range(knots):
-        mean = (upto_good[i + 1 :] - upto_good[i]) / (upto[i + 1 :] - upto[i])
-        least = np.minimum.accumulate(mean[::-1], axis=0)[::-1]
-        np.maximum(found[i:], least, out=found[i:])
-    return np.moveaxis(found, 0, -1)
+        np.divide(upto_good[i + 1 :] - upto_good[i], upto[i + 1 :] - upto[i], out=mean[i, i:])
+    for j in range(knots - 1, 0, -1):
+        np.minimum(mean[:j, j - 1], mean[:j, j], out=mean[:j, j - 1])
+    found = np.stack([mean[: k + 1, k].max(axis=0) for k in range(knots)], axis=1)
+    return found.reshape(*rows, knots)
 
 
-def reached(happened: Happened) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which drafted tokens were looked at, and which of them were accepted, (G, B, D) each."""
-    place = np.arange(happened.waiting.confidence.shape[2])
-    accepted = place < happened.accepted[..., None]
-    return (place <= happened.accepted[..., None]) & (
-        place < happened.decision.submitted[..., None]
-    ), accepted
+def reached(happened: Happened) -> tuple[Ints, Ints, Ints, NDArray[np.bool_]]:
+    """Stream, row and place of the drafted tokens that were looked at, and which of them were accepted."""
+    accepted = happened.accepted
+    stream, row = np.nonzero(happened.decision.submitted)
+    taken = accepted[stream, row]
+    count = np.minimum(taken + 1, happened.decision.submitted[stream, row])
+    place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    return np.repeat(stream, count), np.repeat(row, count), place, place < np.repeat(taken, count)
+
+
+def add(counts: Floats, cell: Ints, weight: Floats) -> None:
+    """Adds to the counts, whose ``cell`` is numbered as if laid out flat."""
+    counts += np.bincount(cell, weights=weight, minlength=counts.size).reshape(counts.shape)
 
 
 @dataclass(frozen=True)
@@ -75,37 +82,39 @@ class Calibration:
             "tried": counts.copy(),
             "maps": maps,
             "seen": np.zeros(streams, dtype=np.int64),
+            "stale": np.ones(streams, dtype=bool),
         }
 
-    def chances(self, state: State, confidence: Floats) -> Floats:
-        """Chance that each token is accepted once all before it are, (G, B, D); 0 where confidence is 0."""
+    def chances(self, state: State, stream: Ints, place: Ints, confidence: Floats) -> Floats:
+        """Chance that a token is accepted once all before it are, 0 where confidence is 0.
+
+        Arrays that can be broadcast to one shape: stream, place in the block (from 0), confidence.
+        """
         low, share = between_knots(confidence)
-        maps = state["maps"]
-        stream = np.arange(len(confidence))[:, None, None]
-        stretch = np.searchsorted(STRETCHES, np.arange(confidence.shape[2]), side="right") - 1
+        maps, stretch = state["maps"], np.searchsorted(STRETCHES, place, side="right") - 1
         below, above = maps[stream, stretch, low], maps[stream, stretch, low + 1]
         return np.asarray(np.where(confidence > 0, below + share * (above - below), 0.0))
 
     def observe(self, state: State, happened: Happened) -> State:
-        looked, accepted = reached(happened)
-        stream, row, place = np.nonzero(looked)
-        low, share = between_knots(happened.waiting.confidence[stream, row, place])
-        stretch = np.searchsorted(STRETCHES, place, side="right") - 1
-        good, tried = state["good"], state["tried"]
-        cell = np.ravel_multi_index((stream, stretch, low), tried.shape)
-        right = accepted[stream, row, place]
-        for offset, weight in ((0, 1.0 - share), (1, share)):
-            tried += np.bincount(cell + offset, weights=weight, minlength=tried.size).reshape(tried.shape)
-            good += np.bincount(cell + offset, weights=weight * right, minlength=tried.size).reshape(
-                tried.shape
-            )
-        seen = state["seen"] + 1
-        due = (seen % self.refit_every == 0) | (seen < self.refit_every)
-        maps = state["maps"]
+        stream, row, place, right = reached(happened)
+        good, tried, maps = state["good"], state["tried"], state["maps"]
+        seen, stale = state["seen"] + 1, state["stale"]
+        if len(stream):
+            low, share = between_knots(happened.waiting.confidence[stream, row, place])
+            stretch = np.searchsorted(STRETCHES, place, side="right") - 1
+            cell = np.ravel_multi_index((stream, stretch, low), tried.shape)
+            for offset, weight in ((0, 1.0 - share), (1, share)):
+                add(tried, cell + offset, weight)
+                add(good, cell + offset, weight * right)
+            stale = stale.copy()
+            stale[stream] = True
+        # A map whose counts are what they were would come out the same.
+        due = stale & ((seen % self.refit_every == 0) | (seen < self.refit_every))
         if due.any():
             maps = maps.copy()
             maps[due] = self.fit(good[due], tried[due])
-        return {"good": good, "tried": tried, "maps": maps, "seen": seen}
+            stale = stale & ~due
+        return {"good": good, "tried": tried, "maps": maps, "seen": seen, "stale": stale}
 
     def fit(self, good: Floats, tried: Floats) -> Floats:
         """Maps from counts, (G, stretches, knots)."""

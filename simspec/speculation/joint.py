@@ -14,7 +14,9 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BySurvival:
-    """All tokens of each batch in the order of survival; arrays by budget n = 0..B x D have shape (G, n).
+    """All tokens of each batch in the order of survival; arrays by budget n = 0.. have shape (G, n).
+
+    Budgets end where the batch with most tokens has no more.
 
     Attributes:
         budgets: n.
@@ -32,9 +34,10 @@ class BySurvival:
 
     def of_rows(self, budget: Ints) -> Ints:
         """Tokens of each row among the first ``budget`` (G,), shape (G, B)."""
-        taken = np.zeros(self.order.shape, dtype=bool)
-        np.put_along_axis(taken, self.order, self.budgets[:, 1:] <= budget[:, None], axis=1)
-        return np.asarray(taken.reshape(self.shape).sum(axis=2))
+        streams, batch, depth = self.shape
+        taken = self.budgets[:, 1:] <= budget[:, None]
+        row = self.order // depth + np.arange(streams)[:, None] * batch
+        return np.bincount(row[taken], minlength=streams * batch).reshape(streams, batch)
 
 
 def by_survival(survival: Floats) -> BySurvival:
@@ -42,12 +45,13 @@ def by_survival(survival: Floats) -> BySurvival:
     streams, depth = len(survival), survival.shape[2]
     flat = survival.reshape(streams, -1)
     # Stable, so that of equal survivals those of earlier rows and places come first: blocks have no holes.
-    order = np.argsort(-flat, axis=1, kind="stable")
-    budgets = np.broadcast_to(np.arange(flat.shape[1] + 1), (streams, flat.shape[1] + 1))
+    most = (flat > 0).sum(axis=1)
+    order = np.argsort(-flat, axis=1, kind="stable")[:, : most.max(initial=0)]
+    budgets = np.broadcast_to(np.arange(order.shape[1] + 1), (streams, order.shape[1] + 1))
     gain, widest = np.zeros(budgets.shape), np.zeros(budgets.shape, dtype=np.int64)
     np.cumsum(np.take_along_axis(flat, order, axis=1), axis=1, out=gain[:, 1:])
     np.maximum.accumulate(order % depth + 1, axis=1, out=widest[:, 1:])
-    return BySurvival(order, survival.shape, budgets, gain, widest, (flat > 0).sum(axis=1))
+    return BySurvival(order, survival.shape, budgets, gain, widest, most)
 
 
 def allocate(
@@ -89,14 +93,13 @@ def allocate(
     )
     # A width that no row has is none.
     widest = np.minimum(width, there.any(axis=1).sum(axis=1)[:, None])
-    same_width = worth(gain, verify(widest, count))
+    seconds = verify(widest, count)
+    same_width = worth(gain, seconds)
     best = same_width.argmax(axis=1)
     submitted = np.minimum(there.sum(axis=2), best[:, None])
     if batch == 1:
         return np.asarray(submitted)  # the order of survival is that of the widths
-    most = there.sum(axis=(1, 2))
-    top = widest[:, -1:]
-    if np.array_equal(verify(top, most[:, None]), verify(top, np.minimum(most, 1)[:, None])):
+    if np.array_equal(seconds[:, -1:], verify(widest[:, -1:], np.minimum(count[:, -1:], 1))):
         return np.asarray(submitted)  # the forward is as wide as its widest row, whatever the others do
     order = by_survival(survival)
     scanned = worth(order.gain, verify(order.widest, order.budgets))

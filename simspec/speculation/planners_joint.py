@@ -34,10 +34,11 @@ class _FixedBlocks:
 
 
 def _offered(waiting: Waiting, longest: int) -> tuple[Ints, Floats, Floats]:
-    """Tokens drafted (G, B), their survivals (G, B, D), and seconds before the forward (G, 1)."""
+    """Tokens drafted (G, B), their survivals (G, B, ``longest``), and seconds before the forward (G, 1)."""
     drafted: Ints = np.minimum(waiting.limit, longest)
-    kept = np.arange(waiting.confidence.shape[2]) < drafted[..., None]
-    survival = np.where(kept, np.cumprod(waiting.confidence, axis=2), 0.0)
+    confidence = waiting.confidence[..., :longest]
+    kept = np.arange(confidence.shape[2]) < drafted[..., None]
+    survival = np.where(kept, np.cumprod(confidence, axis=2), 0.0)
     paid = waiting.draft(drafted.max(axis=1)[:, None]) + waiting.overhead
     return drafted, np.asarray(survival, dtype=np.float64), paid
 

@@ -19,6 +19,7 @@ from simspec.errors import BadInput, unknown_name
 from simspec.speculation.lengths import G4, ExactMarginal, LengthRule, LibraSpec, Static
 from simspec.speculation.lengths_libraspec import ClampedLibraSpec, RepairedLibraSpec, TheoremLibraSpec
 from simspec.speculation.lengths_thresholds import FailFast, SpecDecPlusPlus, Svip, WeakToken
+from simspec.speculation.planners_as_drafted import LongRunAsDrafted
 from simspec.speculation.planners_engines import BanditSpec, EmaWalk, GoodputByPlace, GoodputByRate
 from simspec.speculation.planners_joint import DCut, DSpark
 from simspec.speculation.planners_longrun import LongRun
@@ -50,6 +51,7 @@ TOGETHER: Mapping[str, type[Any]] = {
     "dspark": DSpark,
     "d-cut": DCut,
     "long-run": LongRun,
+    "long-run-as-drafted": LongRunAsDrafted,
 }
 # Rules of a request that weigh what cycles cost; the others are blind to it (a law checks which).
 WEIGH_COST = (ExactMarginal, RepairedLibraSpec)

@@ -20,6 +20,28 @@ from simspec.traces.manifest import Manifest
 Ints = NDArray[np.int64]
 
 
+# A rank that no tree reaches: the text has ended, or the block has left it and cannot come back.
+NEVER = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A drafter's K most probable tokens at each place of its blocks, from every flat position.
+
+    Attributes:
+        confidence: their probabilities, the drafted token's first, (N, D, K), 0 past a block's end.
+        text_rank: which of them is the text's token, counted from 0, (N, D); K or more for none of them. Of
+            an autoregressive drafter :data:`NEVER` after the first place that is not 0: its later words hang
+            on a token that the target refused.
+        at_once: places of a block whose words do not hang on the tokens drafted at the places before, from
+            the first on: what one forward of a block-parallel drafter gives; 1 for an autoregressive one.
+    """
+
+    confidence: NDArray[np.float32]
+    text_rank: NDArray[np.int32]
+    at_once: int
+
+
 @dataclass(frozen=True)
 class DrafterIndex:
     """A drafter's blocks from every flat position; N positions, blocks of at most D.
@@ -33,6 +55,7 @@ class DrafterIndex:
         agreed: for each other model, leading tokens that are its most probable ones, (N,).
         entropy: of the distribution that each token was taken from, nats, (N, D), 0 past the end; None where
             it was not recorded.
+        choices: what trees are made of; None where the trace does not tell.
     """
 
     length: Ints
@@ -41,6 +64,7 @@ class DrafterIndex:
     matched: Ints
     agreed: dict[str, Ints]
     entropy: NDArray[np.float32] | None = None
+    choices: Choices | None = None
 
 
 @dataclass(frozen=True)

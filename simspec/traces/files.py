@@ -13,11 +13,9 @@ import pyarrow.parquet as pq
 
 from simspec.errors import BadInput
 from simspec.provenance import sha256_file
-from simspec.tables import TRACE_TABLES, Table, check_table
+from simspec.tables import CHOICES, TRACE_TABLES, Table, check_table
 from simspec.traces import ragged
 from simspec.traces.manifest import MANIFEST_NAME, Manifest, TableEntry
-
-BEHAVIOUR = tuple(t.name for t in TRACE_TABLES if t.name != "latency")
 
 
 def read_table(path: Path, table: Table, entry: TableEntry | None = None) -> pa.Table:
@@ -88,9 +86,12 @@ def write_trace(folder: Path, manifest: Manifest, tables: dict[str, pa.Table]) -
     partial.mkdir(parents=True)
     try:
         entries = {
-            t.name: write_table(partial / f"{t.name}.parquet", t, tables[t.name]) for t in TRACE_TABLES
+            t.name: write_table(partial / f"{t.name}.parquet", t, tables[t.name])
+            for t in (*TRACE_TABLES, CHOICES)
+            if t in TRACE_TABLES or manifest.alternatives
         }
-        complete = msgspec.structs.replace(manifest, tables=entries, behaviour_sha256=behaviour_hash(tables))
+        digest = behaviour_hash({name: tables[name] for name in entries})
+        complete = msgspec.structs.replace(manifest, tables=entries, behaviour_sha256=digest)
         text = msgspec.json.format(msgspec.json.encode(complete), indent=2)
         (partial / MANIFEST_NAME).write_bytes(text + b"\n")
         partial.replace(folder)
@@ -104,11 +105,13 @@ def write_trace(folder: Path, manifest: Manifest, tables: dict[str, pa.Table]) -
 def behaviour_hash(tables: dict[str, pa.Table]) -> str:
     """Hash of what the models said: the values of every table but latency, column by column.
 
+    ``choices`` counts where it is there, so traces without it keep their hashes.
+
     Over values, not over bytes of files or buffers, which depend on who wrote them.
     """
     digest = hashlib.sha256()
-    for table in TRACE_TABLES:
-        if table.name not in BEHAVIOUR:
+    for table in (*TRACE_TABLES, CHOICES):
+        if table.name == "latency" or table.name not in tables:
             continue
         data = tables[table.name]
         for column in table.columns:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from simspec.errors import unknown_name
 from simspec.traces.checked import Tables
+from simspec.traces.choices import with_choices
 from simspec.traces.drafters import Base, DrafterIndex, drafters_of
 from simspec.traces.manifest import Manifest
 from simspec.traces.reader import read_tables
@@ -135,7 +136,7 @@ def _index(read: Tables, *, blocks: bool) -> Trace:
     owns[manifest.target] = np.ones(len(tokens), dtype=bool)  # the text is the target's own
 
     base = Base(manifest, offsets, prompt, position, size, tokens, owns, top1, entropy)
-    drafters = drafters_of(base, read) if blocks else {}
+    drafters = with_choices(base, read, drafters_of(base, read)) if blocks else {}
     return Trace(
         folder=read.folder,
         manifest=manifest,

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from simspec.traces.block_invariants import check_blocks, check_verdicts
 from simspec.traces.checked import Tables, refuse
+from simspec.traces.choice_invariants import check_choices
 
 # A wide forward and one-token forwards add in another order. In float32 on the models
 # recorded so far the logits moved by less than this; a target that names another token
@@ -43,6 +44,8 @@ def check_together(read: Tables) -> None:
     _check_along(read, prompts)
     check_blocks(read, prompts)
     check_verdicts(read)
+    if manifest.alternatives:
+        check_choices(read, prompts)
 
 
 def _check_texts(read: Tables, prompts: pd.DataFrame) -> None:

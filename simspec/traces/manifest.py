@@ -66,6 +66,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             own decoding did, with the greatest logit margin there: floating point's doing,
             and the bound within which replay can differ from a real run.
         behaviour_sha256: hash over every table but the latencies, which no two runs share.
+        alternatives: most probable tokens of each drafted place whose probabilities are kept, in table
+            ``choices``; 0 for none, and no such table.
     """
 
     format: Literal[1]
@@ -95,6 +97,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables: dict[str, TableEntry]
     notes: list[str] = []
     sampling: SamplingEntry | None = None
+    alternatives: Natural = 0
 
     def refuse_sampled(self, where: Path) -> None:
         """Raise :class:`BadInput` for a trace that cannot be replayed cycle by cycle."""
@@ -103,10 +106,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         raise BadInput(
             f"field 'sampling': texts were drawn at temperature {self.sampling.temperature:g}, top_p "
             f"{self.sampling.top_p:g}, and replay is exact only for greedy texts: after a refused draft "
-            "another text would have been drawn than the recorded one; replay in distribution is not built",
+            "another text would have been drawn than the recorded one",
             where=where / MANIFEST_NAME,
             allowed="greedy traces (sampling null)",
-            hint="simspec inspect shows what a sampled trace holds",
+            hint="simspec inspect shows a sampled trace, simspec lengths replays it in distribution",
         )
 
 

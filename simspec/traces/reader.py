@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simspec.errors import BadInput
-from simspec.tables import TRACE_TABLES
+from simspec.tables import CHOICES, TRACE_TABLES
 from simspec.traces.checked import Tables
 from simspec.traces.files import behaviour_hash, read_table
 from simspec.traces.invariants import check_together
@@ -20,7 +20,7 @@ def read_tables(folder: Path) -> Tables:
     """
     manifest = read_manifest(folder)
     tables = {}
-    for table in TRACE_TABLES:
+    for table in (*TRACE_TABLES, CHOICES) if manifest.alternatives else TRACE_TABLES:
         entry = manifest.tables.get(table.name)
         if entry is None:
             raise BadInput(f"the manifest names no table {table.name!r}", where=folder)

@@ -10,6 +10,7 @@ import pytest
 from simspec.cli import main
 from simspec.compare.inspect_trace import inspect_tables
 from simspec.errors import BadInput
+from simspec.replay.sampled import acceptance_luck, load_any
 from simspec.speculation.sampling import Sampling
 from simspec.speculation.verify import draw
 from simspec.streams import stream
@@ -108,21 +109,53 @@ def test_blocks_are_drawn_from_every_start_and_judged_by_what_they_were_drawn_fr
     assert cut  # or top_p took nothing away
 
 
-def test_a_sampled_trace_is_shown_but_not_replayed(made, capsys):
+def test_a_sampled_trace_is_shown_but_not_replayed_as_it_is(made, capsys):
     read, _, _ = made
     with pytest.raises(BadInput, match=r"manifest.json: field 'sampling': .*temperature 0.8, top_p 0.9"):
         load_trace(read.folder)
-    for verb in ("rank", "lengths"):
-        with pytest.raises(SystemExit) as stop:
-            main([verb, str(read.folder)])
-        assert stop.value.code == 2
-        assert "another text would have been drawn" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        main(["rank", str(read.folder)])
+    assert stop.value.code == 2
+    assert "another text would have been drawn" in capsys.readouterr().err
     with pytest.raises(SystemExit) as stop:
         main(["inspect", str(read.folder), "--json"])
     assert stop.value.code == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["sampling"] == {"temperature": 0.8, "top_p": 0.9}
     assert shown["acceptance"] == []
+
+
+def test_in_distribution_a_refused_draft_leaves_the_text(made):
+    """Luck against both models' own words, by whole forwards; where it refuses, the recorded block."""
+    read, models, prompts = made
+    trace, text = load_any(read.folder, 4), texts(read)
+    assert list(trace.drafters) == ["near", "ngram"]  # what fills in masked places cannot be replayed
+    index, luck = trace.drafters["near"], acceptance_luck(4, len(trace.tokens))
+    blocks = {
+        (b["prompt_id"], b["start"]): b for b in read.tables["blocks"].to_pylist() if b["drafter"] == "near"
+    }
+    refusals = 0
+    for p, prompt in enumerate(prompts):
+        whole, own = [*prompt, *text[p]], text[p]
+        q, want = (distributions(models.networks[m], whole)[len(prompt) - 1 : -1] for m in ("near", "target"))
+        chance = [min(1.0, q[t, y] / want[t, y]) for t, y in enumerate(own)]
+        good = [bool(luck[trace.offsets[p] + t] < c) for t, c in enumerate(chance)]
+        for t in range(len(own)):
+            flat = trace.offsets[p] + t
+            run_of = next((j for j, g in enumerate(good[t:]) if not g), len(own) - t)
+            assert index.matched[flat] == min(run_of, DEPTH)
+            seen = [q[t + j].max() for j in range(min(run_of, DEPTH))]
+            if t + run_of < len(own):
+                block = blocks[p, t + run_of]
+                seen += block["top1_prob"]
+                refusals += 1
+                if recorded.END in block["tokens"]:
+                    seen = seen[: run_of + block["tokens"].index(recorded.END) + 1]
+            seen = seen[:DEPTH]
+            assert index.length[flat] == len(seen)
+            assert np.allclose(index.confidence[flat, : len(seen)], seen, atol=2e-3)
+            assert (index.confidence[flat, len(seen) :] == 0).all()
+    assert 0 < refusals < len(trace.tokens)
 
 
 def test_mean_overlap_by_place(made):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from simspec.errors import BadInput
-from simspec.tables import BLOCKS, TRACE_TABLES, VERDICTS, Column, Table, check_table
+from simspec.tables import BLOCKS, CHOICES, TRACE_TABLES, VERDICTS, Column, Table, check_table
 from tests.toy import Setting, Toy, table_of
 
 
@@ -18,7 +18,7 @@ def tables() -> dict[str, pa.Table]:
     return Toy(Setting(seed=17, prompts=2, output_tokens=21, block_length=4, order=3)).tables
 
 
-@pytest.mark.parametrize("table", TRACE_TABLES, ids=lambda t: t.name)
+@pytest.mark.parametrize("table", [*TRACE_TABLES, CHOICES], ids=lambda t: t.name)
 def test_every_column_says_what_it_is(table: Table) -> None:
     names = [c.name for c in table.columns]
     assert len(set(names)) == len(names)
@@ -28,7 +28,7 @@ def test_every_column_says_what_it_is(table: Table) -> None:
     assert [f.nullable for f in table.schema] == [c.nullable for c in table.columns]
 
 
-@pytest.mark.parametrize("table", TRACE_TABLES, ids=lambda t: t.name)
+@pytest.mark.parametrize("table", [*TRACE_TABLES, CHOICES], ids=lambda t: t.name)
 def test_a_column_name_means_one_thing(table: Table) -> None:
     """A name that several tables use has the same item type and range in all of them."""
     for column in table.columns:

@@ -1,0 +1,71 @@
+"""Which prompts are trained on: none that a recording may use, however it is worded around."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from simspec.record.prompts import PromptText, choose_prompts, fitting_prompts
+from simspec.streams import stream
+from simspec.training.recipe import TextsRecipe
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One text to be written.
+
+    Attributes:
+        key: a hash of the prompt's own words.
+        held_out: whether progress is measured on it, rather than trained on it.
+        draw: 0 for the greedy text, n for the n-th that is drawn.
+    """
+
+    prompt: PromptText
+    key: str
+    held_out: bool
+    draw: int
+
+
+def key_of(text: str) -> str:
+    """SHA-256 of a text's words, without regard to case and blanks."""
+    return hashlib.sha256(" ".join(text.lower().split()).encode()).hexdigest()
+
+
+def kept_keys(recipe: TextsRecipe, folder: Path) -> set[str]:
+    """Keys of the prompts that are kept for recordings."""
+    # Bare of what is put in front, so that other words in front do not hide a prompt.
+    bare = tuple(msgspec.structs.replace(part, before="") for part in recipe.kept)
+    recording = msgspec.structs.replace(recipe.recording(), prompts=bare)
+    return {key_of(prompt.text) for prompt in choose_prompts(recording, folder)}
+
+
+def asked_texts(recipe: TextsRecipe, folder: Path) -> list[Asked]:
+    """The texts to write: the held-out ones first, the others in an order drawn by the seed."""
+    taken = kept_keys(recipe, folder)
+    found = [
+        [(key_of(p.text.removeprefix(part.before)), p) for p in fitting_prompts(part, folder)]
+        for part in recipe.collections
+    ]
+    held: list[Asked] = []
+    for number, part in enumerate(recipe.collections):
+        free = _shuffled(recipe, ("held-out", number), [(k, p) for k, p in found[number] if k not in taken])
+        held += [Asked(p, k, True, 0) for k, p in free[: part.held_out]]
+        taken |= {k for k, _ in free[: part.held_out]}
+    wanted: list[Asked] = []
+    for number, part in enumerate(recipe.collections):
+        free = _shuffled(recipe, ("trained", number), [(k, p) for k, p in found[number] if k not in taken])
+        wanted += [Asked(p, k, False, draw) for k, p in free[: part.count] for draw in range(part.texts)]
+    order = stream(recipe.seed, "order").permutation(len(wanted))
+    return held + [wanted[i] for i in order]
+
+
+def _shuffled(
+    recipe: TextsRecipe, name: tuple[str, int], found: Iterable[tuple[str, PromptText]]
+) -> list[tuple[str, PromptText]]:
+    """Each prompt once, in an order of its own."""
+    once = list({key: (key, prompt) for key, prompt in found}.values())
+    return [once[i] for i in stream(recipe.seed, *name).permutation(len(once))]

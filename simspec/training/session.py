@@ -1,0 +1,261 @@
+"""Training one drafter: texts, steps, checkpoints, and a folder that a recording can name."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from simspec.errors import BadInput
+from simspec.record.loading import load_network
+from simspec.record.models import LoadedModels, load_models
+from simspec.record.shards import going_on
+from simspec.record.sources import find_source
+from simspec.record.tokenizers import mask_token_id
+from simspec.record.trimmed import TrimmedOutput
+from simspec.training.batches import drawn_starts, endless_batches, pack
+from simspec.training.losses import loss, wanted
+from simspec.training.measuring import DEPTHS, LENGTHS, measure
+from simspec.training.network import Trained, frequent_ids
+from simspec.training.recipe import BlockRecipe, TextsRecipe, TrainRecipe, read_toml
+from simspec.training.texts import Say, Text, make_texts
+
+_LOSS = ("step", "seconds", "places", "rate", "loss")
+_HELD_OUT = (
+    "step",
+    "category",
+    "starts",
+    "loss",
+    *(f"accepted_{d}" for d in DEPTHS),
+    *(f"emitted_{n}" for n in LENGTHS),
+)
+# Of the moments of the gradient; the second forgets sooner than usual, as such short runs ask for.
+_BETAS = (0.9, 0.98)
+_LARGEST_GRADIENT = 1.0
+
+
+def train(recipe_path: Path, folder: Path, say: Say, clock: Callable[[], float] = time.perf_counter) -> Path:
+    """Carry out a recipe; returns the drafter's folder, ``folder`` / its name.
+
+    Texts go to ``folder`` too, where recipes of the same texts find them. A run that was stopped
+    goes on from its last checkpoint, to the same weights as one that was not; the drafter's folder
+    can be used from the first checkpoint on.
+
+    Args:
+        say: called with lines to show.
+        clock: tells when a checkpoint is due, in seconds.
+
+    Raises:
+        BadInput: when the recipe, a prompt file or the target cannot be used, when the drafter's
+            folder holds another recipe's, or when the disk or the memory is full.
+    """
+    recipe = read_toml(recipe_path, TrainRecipe)
+    texts_path = recipe_path.parent / recipe.texts
+    texts_recipe = read_toml(texts_path, TextsRecipe)
+    run = folder / recipe.name
+    identity = hashlib.sha256(msgspec.json.encode((recipe, texts_recipe))).hexdigest()
+    _check_same(run, identity)
+    models = load_models(texts_recipe.recording(recipe.threads), texts_path.parent)
+    trained, held_out = make_texts(texts_recipe, texts_path.parent, folder, models, say)
+    network = _begin(recipe, texts_recipe, folder, models, trained)
+    run.mkdir(parents=True, exist_ok=True)
+    with going_on(run, "training"):
+        _Run(recipe, identity, run, network, models.tokenizer, trained, held_out, say, clock).go_on()
+    return run
+
+
+def _begin(
+    recipe: TrainRecipe, texts_recipe: TextsRecipe, folder: Path, models: LoadedModels, texts: list[Text]
+) -> Trained:
+    drafter = recipe.drafter
+    parent: Any = models.networks[models.target]
+    if recipe.begin:
+        source = find_source(recipe.begin, f"recipe {recipe.name}: begin", folder=folder)
+        parent = load_network(source, texts_recipe.recording(), recipe.begin)[0]
+    head = parent.get_output_embeddings()
+    ids = frequent_ids(
+        np.concatenate([t.top_ids for t in texts]),
+        np.concatenate([t.top_log_probs for t in texts]),
+        drafter.output_ids,
+        models.eos_ids,
+        head.ids if isinstance(head, TrimmedOutput) else torch.arange(models.vocabulary),
+    )
+    mask = None
+    if isinstance(drafter, BlockRecipe):
+        mask = mask_token_id(drafter.mask_token, models.tokenizer, f"recipe {recipe.name}: mask_token")
+    return Trained(parent, drafter.layers, ids, mask)
+
+
+def _check_same(run: Path, identity: str) -> None:
+    path = run / "checkpoint.safetensors"
+    if not path.exists():
+        return
+    with safe_open(path, framework="pt") as file:
+        found = file.metadata()["recipe"]
+    if found != identity:
+        raise BadInput(
+            "holds a drafter of another recipe",
+            where=run,
+            hint="finish it with its own recipe, or move the folder away",
+        )
+
+
+class _Run:
+    """The state of one training, from its last checkpoint on."""
+
+    def __init__(
+        self,
+        recipe: TrainRecipe,
+        identity: str,
+        folder: Path,
+        network: Trained,
+        tokenizer: Any,
+        texts: list[Text],
+        held_out: list[Text],
+        say: Say,
+        clock: Callable[[], float],
+    ) -> None:
+        self.recipe, self.identity, self.folder = recipe, identity, folder
+        self.network, self.tokenizer = network, tokenizer
+        self.texts, self.held_out, self.say, self.clock = texts, held_out, say, clock
+        self.block = recipe.drafter if isinstance(recipe.drafter, BlockRecipe) else None
+        self.weights = network.changing()
+        self.optimiser = torch.optim.AdamW(
+            self.weights.values(), lr=recipe.rate, betas=_BETAS, weight_decay=recipe.weight_decay
+        )
+        self.step = 0
+        self.seconds = 0.0
+
+    def go_on(self) -> None:
+        """Train until the recipe's last step."""
+        path = self.folder / "checkpoint.safetensors"
+        if path.exists():
+            self._load(path)
+            self.say(f"{self.recipe.name}: goes on after step {self.step}")
+        _cut(self.folder / "loss.csv", _LOSS, self.step)
+        _cut(self.folder / "held-out.csv", _HELD_OUT, self.step)
+        if not self.step:
+            self._measure()
+        begun = saved = self.clock()
+        for batch in self._batches():
+            lost, places = self._advance(batch)
+            now = self.clock()
+            self.seconds, begun = self.seconds + now - begun, now
+            last = self.step == self.recipe.steps
+            _append(self.folder / "loss.csv", [self.step, f"{self.seconds:.1f}", places, self._rate(), lost])
+            if self.step % self.recipe.measure_every == 0 or last:
+                self.say(f"{self.recipe.name}: step {self.step} of {self.recipe.steps}, loss {lost:.3f}")
+                self._measure()
+                begun = self.clock()  # measuring is no training
+            if last or self.clock() - saved >= 60 * self.recipe.save_minutes:
+                self._save()
+                begun = saved = self.clock()
+
+    def _batches(self) -> Iterator[list[int]]:
+        lengths = [len(t.tokens) for t in self.texts]
+        extra = self.block.blocks * (self.block.block - 1) if self.block else 0
+        every = endless_batches(lengths, self.recipe.batch_tokens, extra, self.recipe.seed)
+        return itertools.islice(every, self.step, self.recipe.steps)
+
+    def _advance(self, batch: list[int]) -> tuple[float, int]:
+        """One step; returns its loss and how many places it read."""
+        texts = [self.texts[i] for i in batch]
+        starts = drawn_starts(texts, self.block, self.recipe.seed, self.step) if self.block else []
+        packed = pack(texts, self.block, starts)
+        self.step += 1
+        for group in self.optimiser.param_groups:
+            group["lr"] = self._rate()
+        low = self.recipe.dtype != "float32"
+        with torch.autocast("cpu", dtype=torch.bfloat16) if low else nullcontext():
+            logits = self.network(packed)
+        lost = loss(
+            logits,
+            wanted(texts, packed, self.network.index),
+            torch.from_numpy(packed.depth),
+            hard=self.recipe.hard,
+            fading=self.block.fading if self.block else 1.0,
+        )
+        self.optimiser.zero_grad(set_to_none=True)
+        lost.backward()
+        torch.nn.utils.clip_grad_norm_(self.weights.values(), _LARGEST_GRADIENT)
+        self.optimiser.step()
+        return float(lost.detach()), packed.tokens.numel()
+
+    def _rate(self) -> float:
+        """The learning rate of the step that is being made."""
+        share = self.step / self.recipe.steps
+        warm = self.recipe.warm
+        if share < warm:
+            return self.recipe.rate * share / warm
+        falling = 0.5 * (1 + math.cos(math.pi * (share - warm) / (1 - warm)))
+        return self.recipe.rate * (0.1 + 0.9 * falling)
+
+    def _measure(self) -> None:
+        for m in measure(self.network, self.held_out, self.block) if self.held_out else []:
+            _append(
+                self.folder / "held-out.csv",
+                [self.step, m.category, m.starts, *(f"{x:.4f}" for x in (m.loss, *m.accepted, *m.emitted))],
+            )
+            accepted = ", ".join(f"{x:.3f}" for x in m.accepted)
+            emitted = ", ".join(f"{x:.2f}" for x in m.emitted)
+            self.say(
+                f"  held out, {m.category}: loss {m.loss:.3f}; accepted at {DEPTHS}: {accepted}; "
+                f"emitted at {LENGTHS}: {emitted}"
+            )
+
+    def _save(self) -> None:
+        """The checkpoint, then the drafter for use; each file appears by one rename."""
+        held = {f"weight.{name}": weight.detach() for name, weight in self.weights.items()}
+        for name, weight in self.weights.items():
+            state = self.optimiser.state[weight]
+            held |= {f"{key}.{name}": state[key] for key in ("exp_avg", "exp_avg_sq", "step")}
+        partial = self.folder / "checkpoint.writing"
+        about = {"recipe": self.identity, "step": str(self.step), "seconds": repr(self.seconds)}
+        save_file(held | {"ids": self.network.ids}, partial, metadata=about)
+        partial.replace(self.folder / "checkpoint.safetensors")
+        self.network.export(self.folder, self.tokenizer)
+
+    def _load(self, path: Path) -> None:
+        with safe_open(path, framework="pt") as file:
+            about = file.metadata()
+            held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        self.step, self.seconds = int(about["step"]), float(about["seconds"])
+        if not torch.equal(held["ids"], self.network.ids):
+            raise BadInput("was made with another output vocabulary", where=path)
+        with torch.no_grad():
+            for name, weight in self.weights.items():
+                weight.copy_(held[f"weight.{name}"])
+                self.optimiser.state[weight] = {
+                    key: held[f"{key}.{name}"] for key in ("exp_avg", "exp_avg_sq", "step")
+                }
+
+
+def _cut(path: Path, header: tuple[str, ...], step: int) -> None:
+    """Begin a CSV file, or leave out of it what came after a step: that is made again."""
+    rows: list[list[str]] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            rows = [
+                row for row in list(csv.reader(file))[1:] if len(row) == len(header) and int(row[0]) <= step
+            ]
+    partial = path.with_suffix(".writing")
+    with partial.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    partial.replace(path)
+
+
+def _append(path: Path, row: list[object]) -> None:
+    with path.open("a", newline="") as file:
+        csv.writer(file).writerow(row)

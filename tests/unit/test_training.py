@@ -1,0 +1,437 @@
+"""Training of drafters: tiny made-up networks, in folders; what is tested is the making, not a model."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simspec.errors import BadInput
+from tests import recorded
+
+pytestmark = pytest.mark.real_model  # torch and transformers; the weights are made up
+
+LETTERS = len(recorded.LETTERS)
+
+TEXTS = """
+name = "tiny-texts"
+output_tokens = 20
+context_limit = 64
+top = 3
+batch = 4
+kept_seed = 5
+[target]
+source = "target"
+[[kept]]
+category = "made-up"
+file = "prompts.jsonl"
+field = "text"
+id_field = "line"
+count = 2
+[[collections]]
+category = "made-up"
+file = "more.jsonl"
+field = "text"
+id_field = "line"
+count = 9
+texts = 2
+held_out = 2
+"""
+
+STUDENT = """
+name = "student"
+texts = "texts.toml"
+steps = 24
+rate = 0.003
+batch_tokens = 120
+measure_every = 8
+save_minutes = 0.0
+[drafter]
+kind = "student"
+layers = [0]
+output_ids = 5
+"""
+
+BLOCK = """
+name = "filler"
+texts = "texts.toml"
+steps = 10
+rate = 0.01
+batch_tokens = 160
+measure_every = 10
+hard = 0.5
+[drafter]
+kind = "block"
+layers = [0, 1]
+mask_token = "<mask>"
+block = 4
+within = "{within}"
+blocks = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tiny layers on several threads mostly wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A target, prompts (some of which are the kept ones, put otherwise), and recipes."""
+    root = recorded.networks(tmp_path_factory.mktemp("training"))
+    generator = np.random.default_rng(3)
+    more = ["".join(generator.choice(list("abcde"), 7)) for _ in range(12)]
+    more += [f" {text.capitalize()} " for text in recorded.PROMPTS]
+    (root / "more.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in more))
+    (root / "texts.toml").write_text(TEXTS)
+    (root / "student.toml").write_text(STUDENT)
+    for within in ("causal", "full"):
+        (root / f"{within}.toml").write_text(BLOCK.format(within=within))
+    return root
+
+
+def silent(line: str) -> None:
+    pass
+
+
+def run(recipe: Path, out: Path, say=silent) -> Path:
+    from simspec.training.session import train
+
+    return train(recipe, out, say)
+
+
+@pytest.fixture(scope="module")
+def student(folder) -> Path:
+    return run(folder / "student.toml", folder / "cache")
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def weights(path: Path):
+    from safetensors.torch import load_file
+
+    return load_file(path)
+
+
+def load(folder: Path, *drafters):
+    from simspec.record.models import load_models
+    from simspec.record.recipe import Recipe, TargetRecipe
+
+    return load_models(Recipe("r", TargetRecipe("target"), tuple(drafters), ()), folder)
+
+
+def test_texts_written_side_by_side_are_those_written_alone(folder):
+    import torch
+
+    from simspec.record.observe import decode_greedy, read_along
+    from simspec.training.writing import write_texts
+
+    models = load(folder)
+    target = models.networks["target"]
+    prompts = [np.array([int(c) for c in word], dtype=np.int32) for word in ("0123", "4", "20413", "33")]
+    # A token that some of the texts reach, so that rows leave at different times.
+    end = int(decode_greedy(target, torch.tensor(prompts[0][None]), 20)[7])
+    target.generation_config.eos_token_id = target.config.eos_token_id = end
+    written = write_texts(target, prompts, [None] * 4, 20, (end,), 3)
+    lengths = set()
+    for prompt, text in zip(prompts, written, strict=True):
+        alone = decode_greedy(target, torch.tensor(prompt[None]), 20)
+        np.testing.assert_array_equal(text.tokens, alone)
+        lengths.add(len(alone))
+        best = read_along(target, torch.tensor(prompt[None]), alone).log_probs[: len(alone)].topk(3)
+        np.testing.assert_array_equal(text.top_ids, best.indices.numpy())
+        np.testing.assert_allclose(text.top_log_probs, best.values.numpy(), atol=5e-3)
+    assert len(lengths) > 1  # or no row has left before another
+
+
+def test_a_drawn_text_depends_on_its_own_luck_alone(folder):
+    from simspec.streams import stream
+    from simspec.training.writing import write_texts
+
+    target = load(folder).networks["target"]
+    prompts = [np.array([1, 2], dtype=np.int32), np.array([0, 3, 3], dtype=np.int32)]
+
+    def drawn(some):
+        luck = [stream(0, "draw", i) for i in some]
+        return [t.tokens for t in write_texts(target, [prompts[i] for i in some], luck, 20, (), 3)]
+
+    both = drawn([0, 1])
+    np.testing.assert_array_equal(both[1], drawn([1])[0])
+    assert (both[0] != write_texts(target, prompts[:1], [None], 20, (), 3)[0].tokens).any()
+
+
+def test_kept_and_held_out_prompts_are_never_trained_on(folder):
+    from simspec.training.prompts import asked_texts, kept_keys, key_of
+    from simspec.training.recipe import TextsRecipe, read_toml
+
+    recipe = read_toml(folder / "texts.toml", TextsRecipe)
+    asked = asked_texts(recipe, folder)
+    kept = kept_keys(recipe, folder)
+    held = {one.key for one in asked if one.held_out}
+    trained = {one.key for one in asked if not one.held_out}
+    assert (len(kept), len(held), len(trained)) == (2, 2, 9)
+    assert not kept & held
+    assert not kept & trained
+    assert not held & trained
+    # Each kept prompt is in the other file too, in capitals and with blanks.
+    more = {key_of(json.loads(line)["text"]) for line in (folder / "more.jsonl").read_text().splitlines()}
+    assert kept <= more
+
+
+def test_the_loss_falls(student):
+    measured = [row for row in table(student / "held-out.csv") if row["category"] == "all"]
+    assert [int(row["step"]) for row in measured] == [0, 8, 16, 24]
+    losses = [float(row["loss"]) for row in table(student / "loss.csv")]
+    assert len(losses) == 24
+    assert np.mean(losses[-6:]) < 0.5 * np.mean(losses[:2]), losses
+
+
+@pytest.mark.parametrize("killed_at", ["step 8", "step 16"])
+def test_a_run_that_was_killed_ends_in_the_same_weights(folder, student, tmp_path, killed_at):
+    class Killed(BaseException):
+        pass
+
+    def say(line: str) -> None:
+        if killed_at in line:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(folder / "student.toml", tmp_path, say)
+    said: list[str] = []
+    again = run(folder / "student.toml", tmp_path, said.append)
+    assert any("goes on after step" in line for line in said)
+    for name in ("checkpoint.safetensors", "model.safetensors", "trimmed_output.safetensors"):
+        ours, theirs = weights(again / name), weights(student / name)
+        assert ours.keys() == theirs.keys()
+        assert all((ours[key] == theirs[key]).all() for key in ours)
+    for name in ("loss.csv", "held-out.csv"):
+        ours, theirs = table(again / name), table(student / name)
+        for row in ours + theirs:
+            row.pop("seconds", None)
+        assert ours == theirs
+
+
+def test_another_recipe_is_refused_in_the_same_folder(folder, student, tmp_path):
+    other = folder / "student-other.toml"
+    other.write_text(STUDENT.replace("0.003", "0.002"))
+    with pytest.raises(BadInput, match="another recipe"):
+        run(other, student.parent)
+
+
+def test_a_trimmed_output_says_what_was_trained_at_the_full_ids(folder, student):
+    import torch
+
+    from simspec.record.observe import read_along
+    from simspec.record.recipe import ModelRecipe
+
+    loaded = load(folder, ModelRecipe("student", str(student)))
+    assert loaded.described["student"]["output_ids"] == 5
+    assert "unused_weights" not in loaded.described["student"]
+    ids = weights(student / "trimmed_output.safetensors")["ids"]
+    assert recorded.END in ids.tolist()
+    text = np.array([0, 2, 1, 4, 3], dtype=np.int32)
+    said = read_along(loaded.networks["student"], torch.tensor([[3, 1]]), text).log_probs
+    assert said.shape == (6, LETTERS + 2)
+    left_out = sorted(set(range(LETTERS + 2)) - set(ids.tolist()))
+    assert len(left_out) == 2
+    assert (said[:, left_out] == -torch.inf).all()
+    # The same by hand: the network's hidden states against the stored rows.
+    network = loaded.networks["student"]
+    rows = weights(student / "trimmed_output.safetensors")["weight"]
+    with torch.inference_mode():
+        hidden = network.model(torch.tensor([[3, 1, *text.tolist()]])).last_hidden_state[0, 1:]
+    torch.testing.assert_close(said[:, ids], (hidden @ rows.T).log_softmax(-1))
+
+
+@pytest.mark.parametrize("within", ["causal", "full"])
+def test_packed_blocks_say_what_a_recording_would_read_alone(folder, tmp_path, within):
+    import torch
+
+    from simspec.record.budget import Budget
+    from simspec.record.chained_blocks import draft_chained
+    from simspec.record.observe import read_along
+    from simspec.record.recipe import BlockParallelRecipe
+    from simspec.training.batches import pack
+    from simspec.training.network import Trained
+    from simspec.training.recipe import BlockRecipe
+    from simspec.training.texts import Text
+
+    models = load(folder)
+    ids = torch.tensor([0, 1, 2, 4, 5])
+    network = Trained(models.networks["target"], (0, 1), ids, recorded.MASK)
+    network.export(tmp_path, models.tokenizer)
+    generator = np.random.default_rng(1)
+
+    def text(prompt: int, n: int) -> Text:
+        tokens = generator.integers(0, LETTERS, prompt + n).astype(np.int32)
+        return Text(tokens, prompt, np.zeros((n, 1), np.int32), np.zeros((n, 1), np.float16), "x", "x", 0)
+
+    texts = [text(3, 9), text(2, 6)]
+    starts = [np.array([0, 2, 5]), np.array([1, 3])]
+    recipe = BlockRecipe((0, 1), "<mask>", block=4, within=within)
+    packed = pack(texts, recipe, starts)
+    with torch.inference_mode():
+        logits = network(packed).log_softmax(-1)
+    kind = load(
+        folder, BlockParallelRecipe("filler", str(tmp_path), recorded.MASK, block=4, within=within)
+    ).blocks["filler"]
+    compared = 0
+    for r, one in enumerate(texts):
+        prompt, after = one.tokens[: one.prompt_tokens], one.tokens[one.prompt_tokens :]
+        along = read_along(kind.network, torch.tensor(prompt[None]), after)
+        drafts = draft_chained(kind, along, after, starts[r].tolist(), 4, None, Budget())
+        for start, (_, words) in zip(starts[r], drafts, strict=True):
+            for j in range(min(4, len(after) - start)):
+                here = (packed.text == r) & (packed.output == start + j) & (packed.depth == j)
+                if j:  # places of other blocks may speak of the same token
+                    here &= (
+                        np.asarray(packed.positions[packed.row, packed.place]) == len(prompt) + start + j - 1
+                    )
+                (index,) = np.flatnonzero(here)
+                torch.testing.assert_close(logits[index], words.log_probs[j, ids], rtol=1e-4, atol=1e-5)
+                compared += 1
+    assert compared == 4 + 4 + 4 + 4 + 3
+
+
+def test_trained_drafters_are_recorded(folder, student):
+    from simspec.record.session import record
+    from simspec.traces.index import load_trace
+
+    cache = student.parent
+    filler = run(folder / "causal.toml", cache)
+    trained = f"""
+[[drafters]]
+kind = "model"
+name = "student"
+source = "{student}"
+[[drafters]]
+kind = "block-parallel"
+name = "filler"
+source = "{filler}"
+mask_token = "<mask>"
+block = 4
+within = "causal"
+"""
+    path = recorded.recipe(folder, "trained.toml", prompts=2)
+    path.write_text(path.read_text().replace("[[prompts]]", trained + "[[prompts]]"))
+    record(path, folder / "trace", ["test"])
+    trace = load_trace(folder / "trace")
+    assert {"student", "filler"} <= set(trace.manifest.models)
+
+
+def test_a_drafter_begins_as_one_that_was_trained(folder, student):
+    path = folder / "second.toml"
+    path.write_text(
+        BLOCK.format(within="causal")
+        .replace('"filler"', '"second"')
+        .replace("layers = [0, 1]", "layers = [0]")
+    )
+    text = path.read_text().replace('texts = "texts.toml"', 'texts = "texts.toml"\nbegin = "student"')
+    path.write_text(text.replace("steps = 10", "steps = 1").replace("rate = 0.01", "rate = 1e-30"))
+    second = run(path, student.parent)
+    for file, name in (
+        ("model", "model.layers.0.mlp.up_proj.weight"),
+        ("trimmed_output", "ids"),
+        ("trimmed_output", "weight"),
+    ):
+        ours, theirs = (weights(f / f"{file}.safetensors")[name] for f in (second, student))
+        assert (ours == theirs).all()
+
+
+def test_divergence_is_the_whole_one_where_nothing_is_left_over():
+    import torch
+
+    from simspec.training.losses import divergence
+
+    p, q = torch.tensor([[0.5, 0.3, 0.2]]), torch.tensor([[0.2, 0.2, 0.6]])
+    whole = (p * (p / q).log()).sum()
+    every = divergence(q.log(), torch.tensor([[0, 1, 2]]), p)
+    assert float(every[0]) == pytest.approx(float(whole), abs=1e-4)
+    some = divergence(q.log(), torch.tensor([[0, -1]]), torch.tensor([[0.5, 0.0]]))
+    by_hand = 0.5 * np.log(0.5 / 0.2) + 0.5 * np.log(0.5 / 0.8)
+    assert float(some[0]) == pytest.approx(by_hand, abs=1e-4)
+    assert by_hand < float(whole)
+
+
+def test_runs_of_agreement_are_counted_from_every_start():
+    from simspec.training.measuring import _figures
+
+    nan = float("nan")
+    agreed = np.full((3, 16), nan)
+    agreed[0, :3], agreed[1, :2], agreed[2, :1] = [1, 0, 1], [0, 1], [1]
+    figures = _figures("all", [("x", 1.0, agreed)])
+    assert figures.accepted[:2] == (pytest.approx(2 / 3), 0.0)
+
+
+@pytest.mark.shared
+def test_no_recorded_prompt_is_in_the_committed_training_texts():
+    from simspec.record.prompts import choose_prompts
+    from simspec.record.recipe import read_recipe
+    from simspec.training.prompts import asked_texts, kept_keys, key_of
+    from simspec.training.recipe import TextsRecipe, read_toml
+
+    calibrate = Path(__file__).parents[2] / "calibrate"
+    recipe = read_toml(calibrate / "smollm2-texts.toml", TextsRecipe)
+    asked = {one.key for one in asked_texts(recipe, calibrate)}
+    kept = kept_keys(recipe, calibrate)
+    assert not asked & kept
+    recordings = sorted(calibrate.glob("smollm2-*cpu.toml"))
+    assert len(recordings) >= 2
+    for path in recordings:
+        recorded_recipe = read_recipe(path)[0]
+        before = {part.category: part.before for part in recorded_recipe.prompts}
+        for prompt in choose_prompts(recorded_recipe, calibrate):
+            assert key_of(prompt.text.removeprefix(before[prompt.category])) in kept, (path.name, prompt)
+
+
+def test_the_most_frequent_ids_are_taken():
+    import torch
+
+    from simspec.training.network import frequent_ids
+
+    top_ids = np.array([[4, 1], [4, 7], [1, 4]], dtype=np.int32)
+    log_probs = np.log(np.array([[0.6, 0.3], [0.5, 0.4], [0.8, 0.1]])).astype(np.float16)
+    # Weights: 4 has 1.2, 1 has 1.1, 7 has 0.4; 2 is wanted whatever it weighs.
+    assert frequent_ids(top_ids, log_probs, 3, (2,), torch.arange(9)).tolist() == [1, 2, 4]
+    assert frequent_ids(top_ids, log_probs, 2, (), torch.arange(9)).tolist() == [1, 4]
+    assert frequent_ids(top_ids, log_probs, 2, (2,), torch.tensor([1, 2, 7])).tolist() == [1, 2]
+    assert frequent_ids(top_ids, log_probs, 0, (2,), torch.tensor([1, 2, 7])).tolist() == [1, 2, 7]
+    # A table longer than any id that occurs.
+    assert frequent_ids(top_ids, log_probs, 4, (), torch.arange(30)).tolist() == [0, 1, 4, 7]
+
+
+def test_the_committed_recipes_are_read():
+    from simspec.training.recipe import TrainRecipe, read_toml
+
+    for name in ("student-4", "student-2", "block-16"):
+        path = Path(__file__).parents[2] / "calibrate" / f"{name}.toml"
+        recipe = read_toml(path, TrainRecipe)
+        assert recipe.name == name
+        assert (path.parent / recipe.texts).exists()
+
+
+def test_the_command_trains_and_leaves_a_finished_drafter_alone(folder, student, capsys):
+    from simspec.cli import main
+
+    before = {path.name: path.read_bytes() for path in student.iterdir()}
+    with pytest.raises(SystemExit) as ended:
+        main(["train", str(folder / "student.toml"), str(student.parent)])
+    assert ended.value.code == 0
+    assert "goes on after step 24" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in student.iterdir()} == before
+    with pytest.raises(SystemExit) as ended:
+        main(["train", str(folder / "nothing.toml"), str(student.parent)])
+    assert ended.value.code == 2
+    assert "nothing.toml" in capsys.readouterr().err
