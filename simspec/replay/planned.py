@@ -102,7 +102,7 @@ def plan(
     log: list[PlannedCycle] = []
     while len(live):
         running = left > 0
-        waiting = _waiting(trace, chain, cost, at, running, fresh)
+        waiting = _waiting(trace, chain, cost, at, running, fresh, lag)
         wanted = planner.decide(waiting, state)
         drafted = np.where(running, np.minimum(wanted.drafted, waiting.limit), 0).astype(np.int64)
         submitted = np.minimum(wanted.submitted, drafted).astype(np.int64)
@@ -158,7 +158,9 @@ def plan(
     return Planned(totals[0], tokens, cycles, decisions, drafts, handed, log)
 
 
-def _waiting(trace: Trace, chain: Chain, cost: CostModel, at: Ints, running: Bools, fresh: Bools) -> Waiting:
+def _waiting(
+    trace: Trace, chain: Chain, cost: CostModel, at: Ints, running: Bools, fresh: Bools, lag: Ints
+) -> Waiting:
     drafter = chain.drafter
     assert drafter is not None
     limit = np.where(running, np.maximum(draft_limit(trace, drafter, at), 0), 0)
@@ -189,7 +191,11 @@ def _waiting(trace: Trace, chain: Chain, cost: CostModel, at: Ints, running: Boo
         return np.broadcast_to(found, np.broadcast_shapes(widest.shape, submitted.shape, rows.shape))
 
     overhead = cost.step_overhead_seconds
-    return Waiting(running, fresh, confidence, limit, draft, verify, overhead, entropy)
+    behind = np.zeros(len(rows))
+    if not lookup:
+        read = first_width(np.where(running, lag, 1).max(axis=1)[:, None], at_once)
+        behind = (one(read) - one(first_width(np.array([1]), at_once)))[:, 0]
+    return Waiting(running, fresh, confidence, limit, draft, verify, overhead, entropy, behind)
 
 
 def _shape(running: Bools, width: Ints, held: Ints) -> StepShape:

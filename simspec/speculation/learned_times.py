@@ -50,7 +50,7 @@ class LearnedTimes:
             padded, packed = rows * (widest + 1), submitted + rows
             return np.asarray(np.maximum(v[:, :1] + v[:, 1:2] * padded + v[:, 2:] * packed, 1e-9))
 
-        return replace(waiting, draft=draft, verify=verify)
+        return replace(waiting, draft=draft, verify=verify, behind=0.0)
 
     def explored(self, state: State, drafted: Ints) -> Ints:
         """What is drafted: fixed lengths in the first cycles."""

@@ -41,8 +41,10 @@ class LongRun:
     follows the number of rows at once; where that stays it is the running tokens per second.
 
     Who never submits learns nothing, so it starts out hopeful (a first token is accepted) and, after
-    submitting nothing for 1, 2, 4, .. cycles, drafts the least that could pay if all of it were accepted:
-    rarer with each probe in a row, so that what probes cost grows with the logarithm of the cycles.
+    submitting nothing for 1, 2, 4, .. cycles, tries the least length that would pay if, at each place, a few
+    more tokens had been accepted than were (1 and the logarithm of the idle cycles): rarer with each probe
+    in a row, and not at all where even so much luck would not pay. What the drafter has to read before it
+    can draft again counts.
 
     Attributes:
         objective: ``long-run``, or ``own-ratio``: each cycle's own tokens per second, for comparison.
@@ -95,6 +97,7 @@ class LongRun:
         state["rate"] = static
         rate = static * np.maximum((state["tokens"] + rows) / (state["foreseen"] + rows), 1.0)
         whole = draft + verify
+        spent = whole + np.where(n > 0, np.broadcast_to(known.behind, rows.shape)[:, None], 0.0)
         drafted = np.zeros(len(rows), dtype=np.int64)
         some = np.flatnonzero(waiting.limit.any(axis=1))  # look-ups often find nothing
         drafted[some] = self._drafted(
@@ -103,7 +106,7 @@ class LongRun:
             lambda which, deep: self._survival(waiting, state, some[which], deep),
             np.clip(state["after_good"][some] / state["after_tried"][some], 0.0, 1.0),
             rows[some],
-            whole[some],
+            spent[some],
             rate[some],
             waiting.overhead,
         )
@@ -117,11 +120,14 @@ class LongRun:
                 _for_some(known.verify, some, len(rows)),
                 rows[some],
                 rate[some] if self.objective == "long-run" else None,
-                draft[some, drafted[some]] + waiting.overhead,
+                (spent - verify)[some, drafted[some]] + waiting.overhead,
             )
         probe = ~submitted.any(axis=1) & (state["idle"] >= 1 << np.minimum(state["probes"], 40))
-        pays = (n * rows[:, None] > rate[:, None] * (whole - whole[:, :1])) & (n > 0)
-        hope = pays.argmax(axis=1)  # 0 where even that could not pay
+        # The longer nothing was submitted, the more acceptances are imagined on top of those that were seen.
+        luck = 1.0 + np.log2(1.0 + state["idle"])[:, None]
+        hoped = np.cumprod((state["place_good"] + luck) / (state["place_tried"] + luck), axis=1)
+        gain = rows[:, None] * np.cumsum(hoped, axis=1)
+        hope = np.pad(gain > rate[:, None] * (spent[:, 1:] - spent[:, :1]), ((0, 0), (1, 0))).argmax(axis=1)
         drafted = np.where(probe, hope, drafted)
         if self.times:
             drafted = self.times.explored(_part(state, "times"), drafted)

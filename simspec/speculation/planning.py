@@ -37,6 +37,7 @@ class Waiting:
         verify: seconds of the target's forward that submits so many drafts in the widest row and so many in
             all rows, two arrays of shape (W,) or (G, W), to (G, W).
         overhead: fixed seconds of a cycle.
+        behind: seconds more of drafting, whatever its length, since the drafter has read less, (G,).
         entropy: as in :class:`~simspec.speculation.lengths.View`, (G, B, D), or None.
     """
 
@@ -48,6 +49,7 @@ class Waiting:
     verify: Callable[[Ints, Ints], Floats]
     overhead: float
     entropy: Floats | None = None
+    behind: Floats | float = 0.0
 
     def alike(self) -> Floats:
         """Seconds of a cycle in which every running row drafts and submits n = 0..D tokens, (G, D + 1)."""

@@ -8,16 +8,26 @@ import pytest
 
 from simspec.compare.asked import Asked
 from simspec.compare.kept import Kept, key_of
+from simspec.compare.libraspec import studies as libraspec
+from simspec.compare.specrouter import studies as specrouter
 from simspec.compare.specrouter.studies import STUDIES
 from simspec.errors import BadInput
-from simspec.report.folder import SPECROUTER_STUDIES
-from simspec.report.specrouter.page import SECTIONS
+from simspec.report.folder import LIBRASPEC_STUDIES, SPECROUTER_STUDIES
+from simspec.report.libraspec import page as libraspec_page
+from simspec.report.specrouter import page as specrouter_page
 
 ASKED = Asked()
 
 
-def test_every_study_has_its_part_of_the_page_and_its_file_in_the_same_order():
-    assert tuple(STUDIES) == tuple(SECTIONS) == SPECROUTER_STUDIES
+@pytest.mark.parametrize(
+    ("studies", "page", "files"),
+    [
+        (specrouter.STUDIES, specrouter_page.SECTIONS, SPECROUTER_STUDIES),
+        (libraspec.STUDIES, libraspec_page.SECTIONS, LIBRASPEC_STUDIES),
+    ],
+)
+def test_every_study_has_its_part_of_the_page_and_its_file_in_the_same_order(studies, page, files):
+    assert tuple(studies) == tuple(page) == files
 
 
 @pytest.mark.parametrize(

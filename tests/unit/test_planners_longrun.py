@@ -11,8 +11,8 @@ from simspec.speculation.planning import Happened, Waiting
 ROWS, DEPTH = 4, 8
 
 
-def waiting(confidence: float) -> Waiting:
-    """Rows that are alike; a drafted token takes as long as a forward of the target."""
+def waiting(confidence: float, behind: float = 0.0, step: float = 0.3) -> Waiting:
+    """Rows that are alike; a drafted token takes half a forward of the target, a submitted one ``step``."""
     shape = (1, ROWS, DEPTH)
     return Waiting(
         running=np.ones(shape[:2], dtype=bool),
@@ -20,22 +20,23 @@ def waiting(confidence: float) -> Waiting:
         confidence=np.full(shape, confidence),
         limit=np.full(shape[:2], DEPTH),
         draft=lambda n: np.broadcast_to(0.5 * n, (1, DEPTH + 1)),
-        verify=lambda widest, submitted: np.broadcast_to(1.0 + 0.3 * widest, (1, widest.shape[-1])),
+        verify=lambda widest, submitted: np.broadcast_to(1.0 + step * widest, (1, widest.shape[-1])),
         overhead=0.0,
+        behind=np.array([behind]),
     )
 
 
-def cycles(planner: LongRun, blocks: list[tuple[float, bool]]) -> list[tuple[int, int]]:
+def cycles(planner: LongRun, blocks: list[tuple[float, bool]], step: float = 0.3) -> list[tuple[int, int]]:
     """Drafted and submitted in every cycle, of blocks with a confidence that are accepted whole or not."""
     state = planner.begin(1, ROWS, DEPTH)
     done = []
     for confidence, right in blocks:
-        seen = waiting(confidence)
+        seen = waiting(confidence, step=step)
         decision = planner.decide(seen, state)
         drafted, submitted = int(decision.drafted.max()), int(decision.submitted.max())
         done.append((drafted, submitted))
         accepted = decision.submitted * right
-        spent = (np.array([0.5 * drafted]), np.array([1.0 + 0.3 * submitted]))
+        spent = (np.array([0.5 * drafted]), np.array([1.0 + step * submitted]))
         state = planner.observe(
             state,
             Happened(seen, Decision(decision.drafted, decision.submitted), accepted, accepted + 1, *spent),
@@ -54,9 +55,35 @@ def test_what_is_never_worth_submitting_is_soon_not_drafted():
     assert np.mean(thrown) < 0.1
 
 
+def lengths_tried(idle: int, good: float, tried: float, **waits: float) -> int:
+    """Tokens tried after idle cycles, after so many acceptances at each place."""
+    planner = LongRun()
+    state = planner.begin(1, ROWS, DEPTH)
+    state["idle"] = np.array([idle])
+    state["place_good"][:], state["place_tried"][:] = good, tried
+    state["after_good"][:], state["after_tried"][:] = 0.0, 100.0  # by itself it would draft nothing
+    return int(planner.decide(waiting(0.5, **waits), state).submitted.max())
+
+
+def test_what_is_tried_would_pay_with_a_little_luck():
+    """A cycle of n tokens takes 1 + .8 n. Never tried: one token pays if it is accepted. One of 64 accepted:
+    it would not, however lucky. Half of 64: (32 + 7) / (64 + 7) = .55 after 63 cycles, and .8 is asked."""
+    assert lengths_tried(63, 0.0, 0.0) == 1
+    assert lengths_tried(63, 1.0, 64.0) == 0
+    assert lengths_tried(63, 32.0, 64.0) == 0
+    assert lengths_tried(63, 56.0, 64.0) == 1
+
+
+def test_what_the_drafter_has_to_read_first_is_weighed():
+    """A token is worth 1 second: n repay .8 n + .5 from 3 on, and .8 n + 5 not within 8."""
+    assert lengths_tried(63, 0.0, 0.0, behind=0.5) == 3
+    assert lengths_tried(63, 0.0, 0.0, behind=5.0) == 0
+
+
 def test_probes_after_idleness_grow_rare():
-    done = cycles(LongRun(), [(0.3, False)] * 400)
+    done = cycles(LongRun(), [(0.3, False)] * 600, step=0.05)
     probes = [k for k, (_, submitted) in enumerate(done) if submitted]
     assert probes
-    assert np.diff(probes)[-1] >= 32
-    assert len(probes) < 20
+    assert len(probes) >= 3
+    assert (np.diff(np.diff(probes)) > 0).all()
+    assert np.diff(probes)[-1] >= 100
