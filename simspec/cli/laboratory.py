@@ -21,7 +21,7 @@ class Extras:
 
     Attributes:
         values: None where there is none.
-        inputs: hashes of the files that each came from, by file.
+        inputs: hashes of the files that each came from, by names that no other input has.
     """
 
     values: dict[str, Any] = field(default_factory=dict)

@@ -76,7 +76,7 @@ def lengths(
         The drafter; by default for each batch size the one whose best static length is fastest.
     cost
         A number format of the trace's latency table, a cost model (a .toml file), or the folder of
-        a latency profile.
+        a latency profile or of a trace of the same models.
         Default: the format that the behaviour was recorded in.
     batches
         Requests in lock-step, such as 1,4,16.

@@ -38,7 +38,7 @@ def libraspec(
         The page's folder. An earlier page is replaced; any other folder that is not empty is refused.
     cost
         A number format of the trace's latency table, a cost model (a .toml file), or the folder of
-        a latency profile. May be repeated.
+        a latency profile or of a trace of the same models. May be repeated.
         Default: every number format of the table, and the profile
         calibrate/h100-llama-3.1-8b.toml if the current folder has it and it fits the trace.
     sampled
@@ -60,6 +60,7 @@ def libraspec(
     from simspec.cli.inputs import default_costs
     from simspec.cli.laboratory import Extras, carry_out, open_costs, say, wanted_studies
     from simspec.compare.asked import Asked
+    from simspec.compare.libraspec.others import check_models, check_sampled
     from simspec.compare.libraspec.studies import STUDIES
     from simspec.replay.sampled import load_any
     from simspec.report.folder import LIBRASPEC, check_free
@@ -80,6 +81,11 @@ def libraspec(
     }
     names = cost or default_costs(loaded, lambda what: say("libraspec", what))
     costs = open_costs(loaded, names)
+    # Before any work: these studies come last.
+    if sampled is not None:
+        check_sampled(loaded, others["sampled"], costs)
+    if tree_trace is not None:
+        check_models(loaded, others["tree_trace"])
     command = ["libraspec", trace.as_posix(), "--out", "DIR"]
     for name in names:
         command += ["--cost", name]
@@ -88,6 +94,7 @@ def libraspec(
     command += ["--only", only] if only else []
     command += ["--batches", batches, "--draws", str(draws), "--seed", str(seed)]
     extras = Extras(
-        {name: others.get(name) for name in folders}, {name: other.inputs for name, other in others.items()}
+        {name: others.get(name) for name in folders},
+        {n: {f"{n} {file}": told for file, told in other.inputs.items()} for n, other in others.items()},
     )
     carry_out(LABORATORY, wanted, loaded, names, costs, asked, out, command, extras)

@@ -67,7 +67,7 @@ def rank(
         The trace's folder.
     cost
         A number format of the trace's latency table, a cost model (a .toml file), or the folder of
-        a latency profile. May be repeated.
+        a latency profile or of a trace of the same models. May be repeated.
         Default: the format that the behaviour was recorded in.
     batches
         Batch sizes, such as 1,2,4 or 1-8.

@@ -43,7 +43,7 @@ def report(
         The report's folder.
     cost
         A number format of the trace's latency table, a cost model (a .toml file), or the folder of
-        a latency profile. May be repeated.
+        a latency profile or of a trace of the same models. May be repeated.
         Default: every number format of the table, and the profile
         calibrate/h100-llama-3.1-8b.toml if the current folder has it and it fits the trace.
     critic

@@ -57,7 +57,7 @@ def route(
         The trace's folder.
     cost
         A number format of the trace's latency table, a cost model (a .toml file), or the folder of
-        a latency profile. May be repeated.
+        a latency profile or of a trace of the same models. May be repeated.
         Default: the format that the behaviour was recorded in.
     schedulers
         Names, separated by commas; all of them by default. --explain takes one, by default funnel-switch.

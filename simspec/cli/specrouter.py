@@ -40,7 +40,7 @@ def specrouter(
         The page's folder. An earlier page is replaced; any other folder that is not empty is refused.
     cost
         A number format of the trace's latency table, a cost model (a .toml file), or the folder of
-        a latency profile. May be repeated.
+        a latency profile or of a trace of the same models. May be repeated.
         Default: every number format of the table, and the profile
         calibrate/h100-llama-3.1-8b.toml if the current folder has it and it fits the trace.
     validation

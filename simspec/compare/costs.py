@@ -12,41 +12,54 @@ from simspec.cost.models import AffineCost, CostModel, MeasuredCost
 from simspec.cost.roofline import RooflineCost
 from simspec.errors import BadInput, unknown_name
 from simspec.provenance import sha256_file
-from simspec.traces.index import Trace
+from simspec.traces.index import Trace, outline
+from simspec.traces.manifest import MANIFEST_NAME
 from simspec.traces.profile import PROFILE_NAME, Profile, read_profile
+from simspec.traces.reader import read_tables
 
 
 def open_cost(trace: Trace, name: str) -> CostModel:
-    """A number format of the trace's latency table, a TOML profile, or the folder of a latency profile.
+    """A number format of the trace's latency table, a TOML profile, or the folder of a profile or a trace.
 
     Raises:
-        BadInput: when the name is none of them, or the profile does not fit the trace.
+        BadInput: when the name is none of them, or the profile or the other trace does not fit the trace.
     """
     if name.endswith(".toml"):
         return _fitting(read_cost(Path(name)), trace)
     measured = sorted(set(trace.latency["dtype"]) - {"none"})
     if name not in measured and (Path(name) / PROFILE_NAME).exists():
         return _of_profile(Path(name), trace)
+    if name not in measured and (Path(name) / MANIFEST_NAME).exists():
+        return _of_trace(Path(name), trace)
     if name not in measured:
-        known = [*measured, "a profile's path ending in .toml", "the folder of a latency profile"]
+        known = [
+            *measured,
+            "a profile's path ending in .toml",
+            "the folder of a latency profile or of a trace",
+        ]
         raise unknown_name("cost", name, known)
+    return MeasuredCost(trace.latency, name, name, _measured_label(trace, name))
+
+
+def _measured_label(trace: Trace, dtype: str) -> str:
     machine = trace.manifest.machine
     label = (
         f"{trace.manifest.origin} on {trace.manifest.device} "
         f"({machine.get('processor', 'unknown processor')}, {machine.get('threads', '?')} threads), "
-        f"{name}, median of repetitions, interpolated; padded rows; time between forwards not counted"
+        f"{dtype}, median of repetitions, interpolated; padded rows; time between forwards not counted"
     )
-    if name != trace.manifest.dtype:
+    if dtype != trace.manifest.dtype:
         label += f"; a cost curve only: behaviour was recorded in {trace.manifest.dtype}"
-    return MeasuredCost(trace.latency, name, name, label)
+    return label
 
 
 def cost_inputs(names: list[str]) -> dict[str, str]:
     """Hashes of the profiles among ``names``, for provenance."""
     found = {Path(n).name: sha256_file(Path(n)) for n in names if n.endswith(".toml")}
-    for name in names:
-        if not name.endswith(".toml") and (manifest := Path(name) / PROFILE_NAME).exists():
-            found[f"{Path(name).name}/{PROFILE_NAME}"] = sha256_file(manifest)
+    for name in (n for n in names if not n.endswith(".toml")):
+        for file in (PROFILE_NAME, MANIFEST_NAME):
+            if (manifest := Path(name) / file).exists():
+                found[f"{Path(name).name}/{file}"] = sha256_file(manifest)
     return found
 
 
@@ -89,6 +102,19 @@ def _worst_line(rows: pd.DataFrame) -> tuple[str, int] | None:
         shares += [(float(h), int(v), axis) for h, v in zip(holes, values, strict=True)]
     _, value, axis = max(shares)
     return axis, value
+
+
+def _of_trace(folder: Path, trace: Trace) -> MeasuredCost:
+    """The latency table of another trace, of the models that both have, which must be the same."""
+    other = outline(read_tables(folder))
+    shared = [m for m in trace.manifest.models if m in other.manifest.models]
+    for name in shared:
+        if difference := trace.manifest.models[name].unlike(other.manifest.models[name]):
+            raise BadInput(f"model {name!r} is another one: {difference}", where=folder)
+    latency = other.latency[other.latency["model"].isin(shared)]
+    dtype = other.manifest.dtype
+    label = f"trace {other.manifest.name}: {_measured_label(other, dtype)}; acceptance from the trace"
+    return MeasuredCost(latency, dtype, other.manifest.name, label)
 
 
 def _of_profile(folder: Path, trace: Trace) -> MeasuredCost:

@@ -26,6 +26,10 @@ class TableEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sha256: Hash
 
 
+# What tells models of one name apart, where both entries say it.
+_FACTS = ("sha256", "layers", "skipped_first", "skipped_count", "block", "max_ngram", "min_ngram")
+
+
 class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A model of the trace.
 
@@ -44,6 +48,16 @@ class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def tokens_a_forward(self) -> int:
         """Tokens that one forward of it drafts; 1 for a look-up, which has no forwards."""
         return int(self.about["block"]) if self.kind == "block-parallel" else 1
+
+    def unlike(self, other: ModelEntry) -> str | None:
+        """What tells this model from ``other``, in words; None where nothing that both say does."""
+        if self.kind != other.kind:
+            return f"kind {other.kind}, not {self.kind}"
+        mine, theirs = self.about, other.about
+        for fact in _FACTS:
+            if fact in mine and fact in theirs and mine[fact] != theirs[fact]:
+                return f"{fact} {theirs[fact]}, not {mine[fact]}"
+        return None
 
 
 class SamplingEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

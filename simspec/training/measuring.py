@@ -29,7 +29,7 @@ class Measured:
 
     Attributes:
         starts: places that blocks were drafted from.
-        loss: as in training, on the greedy texts.
+        loss: that of training, a mean over texts (and, of a block-parallel drafter, over portions of each).
         accepted: share of blocks whose first d tokens are the text's own, for d of :data:`DEPTHS`.
         emitted: tokens of text a target's pass gives, for drafts of a length of :data:`LENGTHS`.
     """

@@ -12,8 +12,11 @@ from msgspec import Meta
 from simspec.errors import BadInput
 from simspec.record.recipe import Count, Name, Natural, PromptRecipe, Recipe, TargetRecipe
 
-Positive = Annotated[float, Meta(gt=0)]
+# TOML knows inf, which no rate is.
+Positive = Annotated[float, Meta(gt=0, le=1e6)]
 Part = Annotated[float, Meta(ge=0, lt=1)]
+# Of a folder beside others: no path, and nothing that is fetched.
+Maybe = Annotated[str, Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
 Read = TypeVar("Read", bound=msgspec.Struct)
 
 
@@ -118,11 +121,11 @@ class TrainRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     texts: str
     drafter: StudentRecipe | BlockRecipe
     steps: Count
-    begin: str = ""
+    begin: Maybe = ""
     seed: Natural = 0
     rate: Positive = 5e-4
     warm: Part = 0.05
-    weight_decay: Annotated[float, Meta(ge=0)] = 0.01
+    weight_decay: Annotated[float, Meta(ge=0, le=1e6)] = 0.01
     batch_tokens: Count = 2048
     hard: Annotated[float, Meta(ge=0, le=1)] = 0.0
     dtype: Literal["float32", "bfloat16"] = "float32"

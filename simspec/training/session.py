@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from simspec.errors import BadInput
@@ -59,7 +59,8 @@ def train(recipe_path: Path, folder: Path, say: Say, clock: Callable[[], float] 
 
     Raises:
         BadInput: when the recipe, a prompt file or the target cannot be used, when the drafter's
-            folder holds another recipe's, or when the disk or the memory is full.
+            folder holds another recipe's, when no prompt is left, when the loss is no number any more, or
+            when the disk or the memory is full.
     """
     recipe = read_toml(recipe_path, TrainRecipe)
     texts_path = recipe_path.parent / recipe.texts
@@ -69,6 +70,10 @@ def train(recipe_path: Path, folder: Path, say: Say, clock: Callable[[], float] 
     _check_same(run, identity)
     models = load_models(texts_recipe.recording(recipe.threads), texts_path.parent)
     trained, held_out = make_texts(texts_recipe, texts_path.parent, folder, models, say)
+    if not trained:
+        raise BadInput(
+            "no prompt is left to train on", where=texts_path, allowed="some neither kept nor held out"
+        )
     network = _begin(recipe, texts_recipe, folder, models, trained)
     run.mkdir(parents=True, exist_ok=True)
     with going_on(run, "training"):
@@ -83,7 +88,14 @@ def _begin(
     parent: Any = models.networks[models.target]
     if recipe.begin:
         source = find_source(recipe.begin, f"recipe {recipe.name}: begin", folder=folder)
-        parent = load_network(source, texts_recipe.recording(), recipe.begin)[0]
+        target, parent = parent, load_network(source, texts_recipe.recording(), recipe.begin)[0]
+        rows, wanted_rows = (len(n.get_input_embeddings().weight) for n in (parent, target))
+        if rows != wanted_rows:
+            raise BadInput(
+                f"begin {recipe.begin!r} has a table of {rows} tokens, the target {wanted_rows}",
+                where=f"recipe {recipe.name}",
+                allowed="a drafter of the same target",
+            )
     head = parent.get_output_embeddings()
     ids = frequent_ids(
         np.concatenate([t.top_ids for t in texts]),
@@ -102,8 +114,13 @@ def _check_same(run: Path, identity: str) -> None:
     path = run / "checkpoint.safetensors"
     if not path.exists():
         return
-    with safe_open(path, framework="pt") as file:
-        found = file.metadata()["recipe"]
+    try:
+        with safe_open(path, framework="pt") as file:
+            found = (file.metadata() or {}).get("recipe")
+    except SafetensorError as error:
+        raise BadInput(
+            f"is no checkpoint: {error}", where=path, hint="move it away to begin again"
+        ) from error
     if found != identity:
         raise BadInput(
             "holds a drafter of another recipe",
@@ -151,6 +168,12 @@ class _Run:
         begun = saved = self.clock()
         for batch in self._batches():
             lost, places = self._advance(batch)
+            if not math.isfinite(lost):
+                raise BadInput(
+                    f"the loss is {lost} at step {self.step}",
+                    where=f"recipe {self.recipe.name}",
+                    hint=f"choose a rate below {self.recipe.rate:g}; the last checkpoint is kept",
+                )
             now = self.clock()
             self.seconds, begun = self.seconds + now - begun, now
             last = self.step == self.recipe.steps

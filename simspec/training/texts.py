@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from simspec.errors import BadInput
 from simspec.record.models import LoadedModels
 from simspec.record.session import encode_prompt
 from simspec.record.shards import going_on
@@ -131,10 +132,15 @@ def _write(
 
 
 def read_shard(path: Path) -> list[Text]:
-    """The texts of one shard, in their order."""
-    with safe_open(path, framework="numpy") as file:
-        values = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-        about = json.loads(file.metadata()["texts"])
+    """The texts of one shard, in their order; raises :class:`BadInput` when it is no shard."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            values = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            about = json.loads(file.metadata()["texts"])
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"is no shard: {error}", where=path, hint="delete it to have it written again"
+        ) from error
     texts = []
     first = output = 0
     for one, prompt, n in zip(about, values["prompt_tokens"], values["output_tokens"], strict=True):

@@ -40,6 +40,7 @@ def test_a_page_is_written_and_made_again_from_what_it_keeps(tmp_path):
         (("--batches", "0"), "--batches"),
         (("--tree-trace", SAMPLED), "sampling"),
         (("--sampled", "traces/none"), "traces/none"),
+        (("--sampled", TREES), "texts are greedy"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(tmp_path, words, says):

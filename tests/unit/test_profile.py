@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -17,8 +18,10 @@ from simspec.cost.models import MeasuredCost
 from simspec.cost.shape import uniform
 from simspec.errors import BadInput
 from simspec.tables import LATENCY
+from simspec.traces.index import outline
 from simspec.traces.manifest import TableEntry
 from simspec.traces.profile import Profile, ProfiledModel, read_profile, write_profile
+from simspec.traces.reader import read_tables
 from tests.toy import LOOKUP, MODELS, SMALL, TARGET, Setting, Toy, table_of
 
 TOY = Toy(Setting(seed=6, prompts=2))
@@ -234,3 +237,31 @@ def test_whole_grid_keeps_number_formats_apart():
     whole, gone = whole_grid(pd.concat([frame, half]))
     assert gone == []
     assert len(whole) == len(frame) + len(half)
+
+
+TRACES = Path(__file__).parents[2] / "traces"
+
+
+def test_another_traces_table_is_a_cost_of_the_models_that_both_have():
+    sampled = outline(read_tables(TRACES / "smollm2-sampled-cpu"))
+    cost = open_cost(sampled, str(TRACES / "smollm2-cpu"))
+    own = open_cost(outline(read_tables(TRACES / "smollm2-cpu")), "float32")
+    assert cost.models == set(sampled.manifest.models) < own.models
+    assert at(cost, "skip-2") == at(own, "skip-2")
+    assert "trace smollm2-cpu" in cost.label
+    assert list(cost_inputs([str(TRACES / "smollm2-cpu")])) == ["smollm2-cpu/manifest.json"]
+
+
+@pytest.mark.parametrize("field", ["kind", "skipped_count"])
+def test_a_table_of_another_model_of_that_name_is_refused(field):
+    trace = outline(read_tables(TRACES / "smollm2-sampled-cpu"))
+    entry = trace.manifest.models["skip-2"]
+    changed = (
+        msgspec.structs.replace(entry, kind="block-parallel")
+        if field == "kind"
+        else msgspec.structs.replace(entry, about={**entry.about, "skipped_count": 3})
+    )
+    models = {**trace.manifest.models, "skip-2": changed}
+    other = replace(trace, manifest=msgspec.structs.replace(trace.manifest, models=models))
+    with pytest.raises(BadInput, match=f"'skip-2' is another one: {field} "):
+        open_cost(other, str(TRACES / "smollm2-cpu"))

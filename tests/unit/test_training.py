@@ -230,6 +230,40 @@ def test_another_recipe_is_refused_in_the_same_folder(folder, student, tmp_path)
         run(other, student.parent)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("rate = 0.003", "rate = inf", "rate"),
+        ("rate = 0.003", "rate = nan", "rate"),
+        ("steps = 24", 'steps = 24\nbegin = "hub:some/model"', "begin"),
+        ("steps = 24", 'steps = 24\nbegin = "../student"', "begin"),
+        ("rate = 0.003", "rate = 1e6", "the loss is nan at step"),
+    ],
+)
+def test_recipes_that_cannot_train_are_refused(folder, student, tmp_path, old, new, says):
+    (folder / "bad.toml").write_text(STUDENT.replace(old, new).replace('"student"\ntexts', '"bad"\ntexts'))
+    with pytest.raises(BadInput, match=says):
+        run(folder / "bad.toml", student.parent)
+
+
+def test_texts_without_a_prompt_to_train_on_are_refused(folder, tmp_path):
+    (folder / "none.toml").write_text(TEXTS.replace("held_out = 2", "held_out = 99"))
+    (folder / "of-none.toml").write_text(STUDENT.replace("texts.toml", "none.toml"))
+    with pytest.raises(BadInput, match="no prompt is left"):
+        run(folder / "of-none.toml", tmp_path)
+
+
+def test_files_that_are_no_checkpoint_or_shard_are_refused(folder, student, tmp_path):
+    from simspec.training.texts import read_shard
+
+    (tmp_path / "student").mkdir()
+    (tmp_path / "student" / "checkpoint.safetensors").write_bytes(b"no")
+    with pytest.raises(BadInput, match="is no checkpoint"):
+        run(folder / "student.toml", tmp_path)
+    with pytest.raises(BadInput, match="is no shard"):
+        read_shard(tmp_path / "student" / "checkpoint.safetensors")
+
+
 def test_a_trimmed_output_says_what_was_trained_at_the_full_ids(folder, student):
     import torch
 

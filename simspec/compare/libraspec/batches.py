@@ -29,9 +29,10 @@ from simspec.compare.libraspec.batch_arms import (
     play_tuned,
     shape_of,
 )
+from simspec.compare.libraspec.shares import over_draws
 from simspec.cost.models import CostModel
 from simspec.cost.ragged import prices
-from simspec.metrics import estimate, percent_over
+from simspec.metrics import percent_over
 from simspec.speculation.planners_as_drafted import LongRunAsDrafted
 from simspec.speculation.planners_longrun import LongRun
 from simspec.speculation.rule_files import Rule, published
@@ -230,6 +231,4 @@ def _told(one: Played) -> dict[str, Any]:
 def _over(name: str, one: Played | None, other: Played | None) -> dict[str, Any]:
     if one is None or other is None:
         return {name: None, f"{name}_interval": [None, None]}
-    over = np.asarray(percent_over(one.seconds_per_token, other.seconds_per_token))
-    found = estimate(over[0], over[1:])
-    return {name: found.value, f"{name}_interval": [found.low, found.high]}
+    return over_draws(name, np.asarray(percent_over(one.seconds_per_token, other.seconds_per_token)))

@@ -15,8 +15,9 @@ from simspec.compare.asked import Asked, Progress
 from simspec.compare.batches import draw_prompts
 from simspec.compare.length_runs import LengthSettings, best_drafters
 from simspec.compare.lengths import ORACLES, OURS, best_drafter, rules_under_test
+from simspec.compare.libraspec.shares import over_draws
 from simspec.cost.models import CostModel
-from simspec.metrics import estimate, kendall_tau, percent_over
+from simspec.metrics import kendall_tau, percent_over
 from simspec.oracle.lengths import hindsight_rates, known_tokens, least
 from simspec.replay.sampled import usable
 from simspec.speculation.chains import Chain
@@ -152,8 +153,8 @@ def _case(
             for o, lengths in oracles.items()
         },
         "rules": {
-            name: _figure("seconds_per_token", seconds[name])
-            | _figure("mean_length", t.mean(t.went.submitted))
+            name: over_draws("seconds_per_token", seconds[name])
+            | over_draws("mean_length", t.mean(t.went.submitted))
             | {"mad": _figures({o: mads[o][name] for o in oracles})}
             for name, t in by_rule.items()
         },
@@ -163,8 +164,8 @@ def _case(
             _ties(emitted if slack is None else rates, limit, slack, {name: by_rule[name] for name in shown})
             for slack in SLACKS
         ],
-        "afresh": _figure("seconds_per_token", afresh.per_token(tokens))
-        | _figure("over_stream", np.asarray(percent_over(afresh.per_token(tokens), seconds[OURS])))
+        "afresh": over_draws("seconds_per_token", afresh.per_token(tokens))
+        | over_draws("over_stream", np.asarray(percent_over(afresh.per_token(tokens), seconds[OURS])))
         | {"mad": _figures({o: afresh.deviation(lengths) for o, lengths in oracles.items()})},
     }
 
@@ -192,8 +193,8 @@ def _ranked(mads: Mapping[str, Floats], seconds: Mapping[str, Floats], static: s
     names, nearest = list(seconds), int(off[:, 0].argmin())
     ratio = np.divide(mads[static], mads[PRINTED], out=np.full(len(tau), np.nan), where=mads[PRINTED] > 0)
     return (
-        _figure("ratio", ratio)
-        | _figure("tau", tau)
+        over_draws("ratio", ratio)
+        | over_draws("tau", tau)
         | {
             "least": names[nearest],
             "least_over": float(percent_over(took[nearest, 0], took[:, 0].min())),
@@ -248,10 +249,5 @@ def _ties(worth: Floats, limit: Ints, slack: float | None, shown: Mapping[str, _
     return out
 
 
-def _figure(name: str, drawn: Floats) -> dict[str, Any]:
-    found = estimate(drawn[0], drawn[1:])
-    return {name: found.value, f"{name}_interval": [found.low, found.high]}
-
-
 def _figures(drawn: Mapping[str, Floats]) -> dict[str, Any]:
-    return {key: value for name, values in drawn.items() for key, value in _figure(name, values).items()}
+    return {key: value for name, values in drawn.items() for key, value in over_draws(name, values).items()}

@@ -14,6 +14,8 @@ from simspec.compare.asked import Asked, Progress
 from simspec.compare.batches import batch_requests, draw_prompts, request_starts
 from simspec.compare.length_runs import LengthSettings, best_drafters, replayed
 from simspec.compare.lengths import OURS, TUNED, LengthStudy, RuleResult, study_batches
+from simspec.compare.libraspec import shares
+from simspec.compare.recalibrated import with_confidence
 from simspec.cost.models import CostModel
 from simspec.metrics import Estimate, estimate, percent_over
 from simspec.oracle.length_batches import least_batch_seconds
@@ -91,10 +93,9 @@ def _completed(trace: Trace, found: LengthStudy) -> dict[str, Any]:
     bound = found.bound
     if bound is None:
         bound = bound_per_token(trace, drafter, cost, settings)
-    known = replace(trace.drafters[drafter], confidence=calibrated(trace, drafter).astype(np.float32))
-    told = replayed(
-        replace(trace, drafters={drafter: known}), drafter, cost, settings, {TOLD: LongRun(calibration=None)}
-    )[TOLD]
+    held = replace(trace, drafters={drafter: trace.drafters[drafter]})
+    known = with_confidence(held, drafter, calibrated(trace, drafter))
+    told = replayed(known, drafter, cost, settings, {TOLD: LongRun(calibration=None)})[TOLD]
     result = RuleResult(
         told.seconds_per_token, float(told.submitted.mean()), float(told.drafted.mean()), deviations={}
     )
@@ -104,7 +105,7 @@ def _completed(trace: Trace, found: LengthStudy) -> dict[str, Any]:
         for name, each in document[kind].items():
             mine = getattr(whole, kind)[name].seconds_per_token
             for oracle, reference in whole.oracles.items():
-                each |= _said(f"regret_{oracle}", whole.over(mine, reference.seconds_per_token))
+                each |= shares.told(f"regret_{oracle}", whole.over(mine, reference.seconds_per_token))
     document |= {
         "draws": settings.draws,
         "plain_over_bound": float(percent_over(plain[0], least[0])),
@@ -144,19 +145,19 @@ def verdict(found: LengthStudy) -> dict[str, Any]:
             continue
         faster += over.high < 0.0
         if over.low > 0.0:
-            slower.append({"rule": name, **_said("by", over)})
+            slower.append({"rule": name, **shares.told("by", over)})
     told: dict[str, Any] = {
         "slower_than": sorted(slower, key=lambda each: -float(each["by"])),
         "faster_than": faster,
         "of": len(found.rules) - 1,
     }
-    told |= _said("over_static", found.over(ours, found.rules[found.best_static].seconds_per_token))
-    told |= _said("over_tuned", found.over(ours, found.rules[TUNED].seconds_per_token))
-    told |= _said("closed", found.gap_closed(ours))
+    told |= shares.told("over_static", found.over(ours, found.rules[found.best_static].seconds_per_token))
+    told |= shares.told("over_tuned", found.over(ours, found.rules[TUNED].seconds_per_token))
+    told |= shares.told("closed", found.gap_closed(ours))
     for name, oracle, left in (("oracle", ORACLE, "rule"), ("told", TOLD, "planner")):
         theirs = found.oracles[oracle].seconds_per_token
-        told |= _said(f"closed_by_{name}", found.gap_closed(theirs))
-        told |= _said(f"left_to_{left}", _beyond(found, theirs, ours))
+        told |= shares.told(f"closed_by_{name}", found.gap_closed(theirs))
+        told |= shares.told(f"left_to_{left}", _beyond(found, theirs, ours))
     return told
 
 
@@ -166,10 +167,6 @@ def _beyond(found: LengthStudy, theirs: Floats, ours: Floats) -> Estimate:
     gap = found.rules[found.best_static].seconds_per_token - found.bound
     share = np.divide(ours - theirs, gap, out=np.full(gap.shape, np.nan), where=gap > 0)
     return estimate(share[0], share[1:])
-
-
-def _said(name: str, found: Estimate) -> dict[str, Any]:
-    return {name: found.value, f"{name}_interval": [found.low, found.high]}
 
 
 def _short(values: Any) -> Any:

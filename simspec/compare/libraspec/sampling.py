@@ -13,10 +13,10 @@ from simspec.compare.batches import draw_prompts
 from simspec.compare.calibration import survival
 from simspec.compare.length_runs import LengthSettings, best_drafters
 from simspec.compare.lengths import TUNED, LengthStudy, RuleResult, rules_under_test, study_batches
+from simspec.compare.libraspec import shares
 from simspec.compare.narrowed import narrowed
 from simspec.cost.models import CostModel
 from simspec.errors import BadInput
-from simspec.metrics import Estimate, estimate
 from simspec.replay.sampled import IN_DISTRIBUTION, UNSAFE, acceptance_chances, in_distribution
 from simspec.speculation.rule_files import as_planner, published
 from simspec.traces import ragged
@@ -132,12 +132,10 @@ def chances(read: Tables, drafters: Sequence[str], asked: Asked) -> dict[str, An
             both = pairs[(pairs["model_a"] == name) & (pairs["model_b"] == target)]
         overlap = 1.0 - both.sort_values(["prompt_id", "position"])["tv"].to_numpy().astype(np.float64)
         text, over = (draws @ np.bincount(owner, weights=v) / size for v in (chance, overlap))
-        off = estimate(text[0] - over[0], text[1:] - over[1:])
         found[name] = {
             "text": float(text[0]),
             "overlap": float(over[0]),
-            "difference": off.value,
-            "difference_interval": [off.low, off.high],
+            **shares.over_draws("difference", text - over),
         }
     return found
 
@@ -210,8 +208,9 @@ def told(study: LengthStudy, safe: Sequence[str]) -> dict[str, Any]:
 
     Returns:
         ``drafter``, ``best_static`` (tuned on the same prompts), ``fastest`` (of the published rules: a
-        name), ``fastest_safe`` (of those that sampling allows), ``lost`` (% that the latter takes over the
-        former; with ``lost_interval``), and ``rules.<name>``, ``oracles.<name>``, ``bound`` (the dynamic
+        name, none of them a static length), ``fastest_safe`` (of those that sampling allows), both picked on
+        the prompts that they are scored on, ``lost`` (% that the latter takes over the former; with
+        ``lost_interval``), and ``rules.<name>``, ``oracles.<name>``, ``bound`` (the dynamic
         program, null but at batch 1), each = {``speedup`` (over plain decoding), ``over_static`` (% more
         time than the best static length), ``over_tuned`` (than the static length tuned on the other half),
         ``closed`` (share of the gap from best static to bound), each with ``_interval``; ``length``,
@@ -221,14 +220,12 @@ def told(study: LengthStudy, safe: Sequence[str]) -> dict[str, Any]:
     static = study.rules[study.best_static].seconds_per_token
 
     def figures(seconds: Any, result: RuleResult | None = None) -> dict[str, Any]:
-        speedup = plain / seconds
-        figure = {
-            "speedup": estimate(speedup[0], speedup[1:]),
-            "over_static": study.over(seconds, static),
-            "over_tuned": study.over(seconds, tuned),
-            "closed": study.gap_closed(seconds),
+        out = {
+            **shares.over_draws("speedup", plain / seconds),
+            **shares.told("over_static", study.over(seconds, static)),
+            **shares.told("over_tuned", study.over(seconds, tuned)),
+            **shares.told("closed", study.gap_closed(seconds)),
         }
-        out = _with_intervals(figure)
         return out if result is None else out | {"length": result.mean_length, "drafted": result.mean_drafted}
 
     rules = {n: r for n, r in study.rules.items() if n != TUNED and not n.startswith("static-")}
@@ -240,15 +237,8 @@ def told(study: LengthStudy, safe: Sequence[str]) -> dict[str, Any]:
         "best_static": study.best_static,
         "fastest": fastest,
         "fastest_safe": allowed,
-        **_with_intervals({"lost": lost}),
+        **shares.told("lost", lost),
         "rules": {n: figures(r.seconds_per_token, r) for n, r in study.rules.items()},
         "oracles": {n: figures(r.seconds_per_token, r) for n, r in study.oracles.items()},
         "bound": None if study.bound is None else figures(study.bound),
     }
-
-
-def _with_intervals(figures: dict[str, Estimate]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name, figure in figures.items():
-        out[name], out[f"{name}_interval"] = figure.value, [figure.low, figure.high]
-    return out

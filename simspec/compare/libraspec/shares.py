@@ -36,6 +36,11 @@ def told(name: str, found: Estimate) -> dict[str, Any]:
     return {name: found.value, f"{name}_interval": [found.low, found.high]}
 
 
+def over_draws(name: str, values: Floats) -> dict[str, Any]:
+    """The same of a value on all prompts and on each draw of them, (draws + 1,)."""
+    return told(name, estimate(values[0], values[1:]))
+
+
 def quantiles(values: NDArray[Any], at: Sequence[float] = QUANTILES) -> list[float] | None:
     """Quantiles of rounds' values, None without rounds."""
     return np.quantile(values, at).tolist() if len(values) else None

@@ -12,7 +12,7 @@ from simspec.compare.asked import Asked, Progress
 from simspec.compare.batches import request_starts
 from simspec.compare.length_runs import static_lengths
 from simspec.compare.libraspec.alphas import along_lengths, readings
-from simspec.compare.libraspec.shares import Floats, told
+from simspec.compare.libraspec.shares import Floats, over_draws
 from simspec.compare.libraspec.tuning import Priced, best_on, held_out, learning_parts
 from simspec.cost.models import CostModel
 from simspec.metrics import INTERVAL, estimate, percent_over
@@ -191,8 +191,7 @@ def _each(name: str, values: Floats) -> dict[str, Any]:
 
 def _policy(seconds: Floats, plain: Floats, against: Mapping[str, Floats]) -> dict[str, Any]:
     speedup = plain / seconds
-    found = told("speedup", estimate(speedup[0], speedup[1:]))
+    found = over_draws("speedup", speedup)
     for name, other in against.items():
-        over = np.asarray(percent_over(seconds, other))
-        found |= told(f"over_{name}", estimate(over[0], over[1:]))
+        found |= over_draws(f"over_{name}", np.asarray(percent_over(seconds, other)))
     return found

@@ -14,9 +14,10 @@ from simspec.compare.asked import Asked, Progress
 from simspec.compare.batches import draw_prompts
 from simspec.compare.length_runs import LengthSettings, Replayed, replayed
 from simspec.compare.libraspec.rounds import Rounds, affine, passes, statements
-from simspec.compare.libraspec.shares import Floats, apart, mean_over, quantiles, told
+from simspec.compare.libraspec.shares import Floats, apart, mean_over, over_draws, quantiles, told
+from simspec.compare.recalibrated import with_confidence
 from simspec.cost.models import CostModel
-from simspec.metrics import estimate, percent_over
+from simspec.metrics import percent_over
 from simspec.oracle.lengths import calibrated
 from simspec.replay.pricing import two_level_seconds
 from simspec.replay.trajectories import draft_limit
@@ -80,9 +81,7 @@ def study(trace: Trace, costs: list[CostModel], asked: Asked, say: Progress) -> 
 
 def recalibrated(trace: Trace, drafter: str) -> Trace:
     """The record as if the drafter's confidences were p-hat."""
-    index = trace.drafters[drafter]
-    honest = replace(index, confidence=calibrated(trace, drafter).astype(np.float32))
-    return replace(trace, drafters={**trace.drafters, drafter: honest})
+    return with_confidence(trace, drafter, calibrated(trace, drafter))
 
 
 def _rules(printed: LibraSpec) -> dict[str, tuple[LengthRule, str]]:
@@ -218,13 +217,13 @@ def _end_to_end(found: Mapping[str, Replayed]) -> dict[str, Any]:
         over = np.asarray(percent_over(each.seconds_per_token, reference))
         out[name] = {
             "seconds_per_token": float(each.seconds_per_token[0]),
-            **told("over", estimate(over[0], over[1:])),
+            **over_draws("over", over),
             "submitted": float(each.submitted.mean()),
             "drafted": float(each.drafted.mean()),
         }
         if (unfed := found.get(name.removesuffix("-p"))) is not None and name.endswith("-p"):
             over = np.asarray(percent_over(each.seconds_per_token, unfed.seconds_per_token))
-            out[name] |= told("over_q", estimate(over[0], over[1:]))
+            out[name] |= over_draws("over_q", over)
     return out
 
 

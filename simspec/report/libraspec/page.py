@@ -43,7 +43,9 @@ LABORATORY = Laboratory(
     intro=(
         "LibraSpec (arXiv 2608.08721) picks how many drafted tokens to verify by a rule of marginal gain, "
         "and says that it converges to the best. Here it and its rivals are replayed on what real models "
-        "did, beside oracles that know what no rule can. Record:"
+        "did, beside oracles that know what no rule can. What is fitted or tuned on other prompts is not "
+        "fitted again for each draw, and where many comparisons are counted, some lie outside their "
+        "intervals by chance. The rule long-run is our own and was developed on traces/smollm2-cpu. Record:"
     ),
     sections=SECTIONS,
 )

@@ -56,17 +56,17 @@ def cells_of(found: dict[str, Any]) -> list[Cell]:
 
 
 def _gains(found: dict[str, Any], n: str) -> str:
-    """Over 2.2, over the tuned static length, and of tasks over one for all; counts of what is certain."""
+    """Over 2.2, over the tuned static length, and of tasks over one for all; where intervals are clear."""
     cells = cells_of(found)
 
-    def certain(get: Callable[[dict[str, Any]], list[float | None]]) -> tuple[int, int]:
+    def clear(get: Callable[[dict[str, Any]], list[float | None]]) -> tuple[int, int]:
         spans = [get(x["policies"]) for _, x in cells]
         kept = [(low, high) for low, high in spans if low is not None and high is not None]
         return sum(high < 0 for _, high in kept), sum(low > 0 for low, _ in kept)
 
-    less, more = certain(lambda p: p[f"tuned/{n}"]["over_paper_interval"])
-    faster, slower = certain(lambda p: p[f"tuned/{n}"]["over_static_interval"])
-    task, not_task = certain(lambda p: p[f"tuned-by-task/{n}"]["over_tuned_interval"])
+    less, more = clear(lambda p: p[f"tuned/{n}"]["over_paper_interval"])
+    faster, slower = clear(lambda p: p[f"tuned/{n}"]["over_static_interval"])
+    task, not_task = clear(lambda p: p[f"tuned-by-task/{n}"]["over_tuned_interval"])
     least = str(min(found["batches"]))
     each = []
     for cost in (c for c in found["costs"] if found["costs"][c]["drafters"]):
@@ -76,9 +76,10 @@ def _gains(found: dict[str, Any], n: str) -> str:
         static = with_span(tuned["over_static"], tuned["over_static_interval"], 1, "%")
         each.append(f"{cost} {drafter} {paper} over 2.2 and {static} over the tuned static length")
     return (
-        f"of {len(cells)} it takes less time than 2.2 for certain in {less} and more in {more}, less than "
-        f"the static length tuned alike in {faster} and more in {slower}; one alpha a task is faster than "
-        f"one for all in {task} and slower in {not_task}. Time at batch {least}: {'; '.join(each)}"
+        f"of {len(cells)} it takes less time than 2.2, beyond its 95% interval, in {less} and more in "
+        f"{more}, less than the static length tuned alike in {faster} and more in {slower}; one alpha a task "
+        f"is faster than one for all in {task} and slower in {not_task}. "
+        f"Time at batch {least}: {'; '.join(each)}"
     )
 
 

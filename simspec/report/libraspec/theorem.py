@@ -88,7 +88,9 @@ def _over(found: dict[str, Any]) -> str:
 def parts(found: dict[str, Any], figures: Path, said: str) -> Iterator[Picture | Grid]:
     tasks = listed(f"{n} of {task}" for task, n in found["prompts"].items())
     told = (
-        f"alpha {found['alpha']}, d_max {found['longest']}, rules end in their n. Prompts: {tasks}. {said}."
+        f"alpha {found['alpha']}, d_max {found['longest']}, rules end in their n. p-hat: "
+        "what confidences are worth on the other half of the prompts (isotonic, one map for all places; not "
+        f"fitted again for each draw). Prompts: {tasks}. {said}."
     )
     costs = {name: cost for name, cost in found["costs"].items() if cost["drafters"]}
     if not costs:

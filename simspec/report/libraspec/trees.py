@@ -56,7 +56,7 @@ def _exact(found: dict[str, Any]) -> str:
     return text
 
 
-def _certain(ways: list[dict[str, Any]], against: str, sign: int) -> int:
+def _clear(ways: list[dict[str, Any]], against: str, sign: int) -> int:
     """In how many the interval of time over something leaves out 0 on one side."""
     ends = [way[f"over_{against}_interval"] for way in ways]
     return sum(low is not None and (high < 0 if sign < 0 else low > 0) for low, high in ends)
@@ -87,10 +87,10 @@ def _of_cost(cost: str, cells: list[tuple[str, dict[str, Any], dict[str, Any]]])
     return (
         f"Cost {cost}, {len(paying)} of {len(cells)} cases (drafters x records), where a draft pays: time "
         f"against the tuned chain's is {_range(gains, 'chain')} with the best tree of tuned size, its family "
-        f"picked afterwards (less for certain in {_certain(gains, 'chain', -1)}), and "
-        f"{_range(ours, 'chain')} with the cost-aware tree (in {_certain(ours, 'chain', -1)}). Against the "
-        f"cost-aware tree's it is {_range(gains, 'ours')} with that best tree (more for certain in "
-        f"{_certain(gains, 'ours', 1)}, less in {_certain(gains, 'ours', -1)}) and "
+        f"picked afterwards (less beyond its 95% interval in {_clear(gains, 'chain', -1)}), and "
+        f"{_range(ours, 'chain')} with the cost-aware tree (in {_clear(ours, 'chain', -1)}). Against the "
+        f"cost-aware tree's it is {_range(gains, 'ours')} with that best tree (more beyond its interval in "
+        f"{_clear(gains, 'ours', 1)}, less in {_clear(gains, 'ours', -1)}) and "
         f"{_range(published, 'ours')} with LibraSpec's rule on nodes, whose tree moves its chain's speed by "
         f"{min(moved):+.1f} to {max(moved):+.1f}%. Fastest: {best[0]}, "
         f"{with_span(top['speedup'], top['speedup_interval'], 3)} times plain speed with "
