@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from simspec.traces.drafters import Choices
 from simspec.traces.index import Ints, Trace
 
 
@@ -37,4 +38,6 @@ def _at(values: Any, keep: Ints) -> Any:
     """Arrays over flat positions, also several by name, at some of them."""
     if isinstance(values, dict):
         return {name: _at(those, keep) for name, those in values.items()}
+    if isinstance(values, Choices):
+        return replace(values, confidence=values.confidence[keep], text_rank=values.text_rank[keep])
     return None if values is None else values[keep]
