@@ -134,12 +134,18 @@ def changes(values: list[int]) -> int:
 
 @pytest.fixture(scope="module")
 def reached() -> set[str]:
-    """What 600 scenarios, the same in every run, come to."""
+    """What 1,500 scenarios at most come to.
+
+    Which ones are drawn hangs on the modules that are loaded, since Hypothesis takes constants from them:
+    once 600 were enough in some runs and missed one in another.
+    """
     found: set[str] = set()
 
-    @settings(max_examples=600, derandomize=True, database=None, phases=[Phase.generate])
+    @settings(max_examples=1500, derandomize=True, database=None, phases=[Phase.generate])
     @given(varied())
     def look(scenario: Scenario) -> None:
+        if len(found) == len(REACHED):
+            return
         records = serve(scenario)
         found.update(what for what, happened in REACHED.items() if happened(scenario, records))
 
