@@ -272,11 +272,12 @@ def test_a_killed_recording_goes_on_to_the_same_behaviour(recorded, tmp_path, mo
 
 @pytest.mark.shared
 def test_the_committed_trace_equals_real_runs():
-    """Prompts of the committed trace, decoded again here, cycle by cycle."""
+    """Prompts of the committed trace, the first half of their texts decoded again here, cycle by cycle."""
+    from simspec.compare.cut import cut_texts
     from simspec.record.models import load_models
     from simspec.record.recipe import Recipe
 
-    trace = load_trace(ROOT / "traces" / "smollm2-cpu")
+    trace = cut_texts(load_trace(ROOT / "traces" / "smollm2-cpu"), 64)
     recipe = msgspec.convert(trace.manifest.recipe, Recipe)
     models = load_models(recipe)
     prompts = encoded(models, recipe, ROOT / "calibrate")
@@ -292,5 +293,5 @@ def test_the_committed_trace_equals_real_runs():
         cycles, tied = compare(trace, models, (0, 20, 40), [prompts[i] for i in (0, 20, 40)], chain, rule)
         equal += cycles
         ties += tied
-    assert equal > 200
+    assert equal > 150
     assert ties <= 1
