@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from simspec.errors import BadInput
+from simspec.provenance import sha256_file
 
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Read = TypeVar("Read", bound=msgspec.Struct)
 
 
 class TargetRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -149,22 +150,29 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     alternatives: Annotated[int, Meta(ge=0, le=64)] = 0
 
 
-def read_recipe(path: Path) -> tuple[Recipe, str]:
-    """Read a recipe; returns it with the SHA-256 of its bytes.
+def read_toml(path: Path, kind: type[Read]) -> Read:
+    """A recipe of the given kind.
 
     Raises:
         BadInput: when the file is missing, is no TOML, or has a field that does not fit.
     """
     try:
-        raw = path.read_bytes()
-        data = tomllib.loads(raw.decode())
-        recipe = msgspec.convert(data, Recipe)
+        return msgspec.convert(tomllib.loads(path.read_bytes().decode()), kind)
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", where=path) from error
     except UnicodeDecodeError as error:
         raise BadInput("is not UTF-8 text", where=path) from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise BadInput(str(error), where=path) from error
+
+
+def read_recipe(path: Path) -> tuple[Recipe, str]:
+    """Read a recipe; returns it with the SHA-256 of its bytes.
+
+    Raises:
+        BadInput: when the file is missing, is no TOML, or has a field that does not fit.
+    """
+    recipe = read_toml(path, Recipe)
     names = [recipe.target.name, *(d.name for d in recipe.drafters)]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
@@ -191,4 +199,4 @@ def read_recipe(path: Path) -> tuple[Recipe, str]:
                 where=path,
                 allowed="dtype float32 on device cpu: torch's dynamic int8 takes nothing else",
             )
-    return recipe, hashlib.sha256(raw).hexdigest()
+    return recipe, sha256_file(path)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from simspec.errors import BadInput
 from simspec.record.recipe import Count, Name, Natural, PromptRecipe, Recipe, TargetRecipe
 
 # TOML knows inf, which no rate is.
@@ -17,7 +14,6 @@ Positive = Annotated[float, Meta(gt=0, le=1e6)]
 Part = Annotated[float, Meta(ge=0, lt=1)]
 # Of a folder beside others: no path, and nothing that is fetched.
 Maybe = Annotated[str, Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
-Read = TypeVar("Read", bound=msgspec.Struct)
 
 
 class CollectionRecipe(PromptRecipe, frozen=True, forbid_unknown_fields=True):
@@ -132,19 +128,3 @@ class TrainRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     measure_every: Count = 100
     save_minutes: Annotated[float, Meta(ge=0)] = 5.0
     threads: Natural = 0
-
-
-def read_toml(path: Path, kind: type[Read]) -> Read:
-    """A recipe of the given kind.
-
-    Raises:
-        BadInput: when the file is missing, is no TOML, or has a field that does not fit.
-    """
-    try:
-        return msgspec.convert(tomllib.loads(path.read_bytes().decode()), kind)
-    except OSError as error:
-        raise BadInput(f"cannot be read: {error.strerror}", where=path) from error
-    except UnicodeDecodeError as error:
-        raise BadInput("is not UTF-8 text", where=path) from error
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise BadInput(str(error), where=path) from error

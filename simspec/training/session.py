@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 from simspec.errors import BadInput
 from simspec.record.loading import load_network
 from simspec.record.models import LoadedModels, load_models
+from simspec.record.recipe import read_toml
 from simspec.record.shards import going_on
 from simspec.record.sources import find_source
 from simspec.record.tokenizers import mask_token_id
@@ -29,7 +30,7 @@ from simspec.training.batches import drawn_starts, endless_batches, pack
 from simspec.training.losses import loss, wanted
 from simspec.training.measuring import DEPTHS, LENGTHS, measure
 from simspec.training.network import Trained, frequent_ids
-from simspec.training.recipe import BlockRecipe, TextsRecipe, TrainRecipe, read_toml
+from simspec.training.recipe import BlockRecipe, TextsRecipe, TrainRecipe
 from simspec.training.texts import Say, Text, make_texts
 
 _LOSS = ("step", "seconds", "places", "rate", "loss")

@@ -173,8 +173,9 @@ def test_a_drawn_text_depends_on_its_own_luck_alone(folder):
 
 
 def test_kept_and_held_out_prompts_are_never_trained_on(folder):
+    from simspec.record.recipe import read_toml
     from simspec.training.prompts import asked_texts, kept_keys, key_of
-    from simspec.training.recipe import TextsRecipe, read_toml
+    from simspec.training.recipe import TextsRecipe
 
     recipe = read_toml(folder / "texts.toml", TextsRecipe)
     asked = asked_texts(recipe, folder)
@@ -412,9 +413,9 @@ def test_runs_of_agreement_are_counted_from_every_start():
 @pytest.mark.shared
 def test_no_recorded_prompt_is_in_the_committed_training_texts():
     from simspec.record.prompts import choose_prompts
-    from simspec.record.recipe import read_recipe
+    from simspec.record.recipe import read_recipe, read_toml
     from simspec.training.prompts import asked_texts, kept_keys, key_of
-    from simspec.training.recipe import TextsRecipe, read_toml
+    from simspec.training.recipe import TextsRecipe
 
     calibrate = Path(__file__).parents[2] / "calibrate"
     recipe = read_toml(calibrate / "smollm2-texts.toml", TextsRecipe)
@@ -447,7 +448,8 @@ def test_the_most_frequent_ids_are_taken():
 
 
 def test_the_committed_recipes_are_read():
-    from simspec.training.recipe import TrainRecipe, read_toml
+    from simspec.record.recipe import read_toml
+    from simspec.training.recipe import TrainRecipe
 
     for name in ("student-4", "student-2", "block-16"):
         path = Path(__file__).parents[2] / "calibrate" / f"{name}.toml"
