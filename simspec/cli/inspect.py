@@ -13,15 +13,20 @@ Keys of the JSON document:
   ``empty_share``, ``mean_accepted_run`` (tokens), ``uncut_share``, ``confidence_auroc`` and
   ``positions``, a list of ``position`` (from 1), ``drafts``, ``survival``, ``chances`` and
   ``conditional``; the two shares are objects of ``value``, ``low``, ``high`` (95%, Wilson).
+- ``drafters``: of a greedy trace, one entry a drafter and category (``all`` first): ``drafter``,
+  ``category``, ``starts``; ``survival`` and ``ece`` by depth, ``emitted`` (tokens a pass of the target) by
+  draft length; null where the record does not tell.
 - ``pairs``: ``model_a``, ``model_b``, ``simscore``, ``argmax_agreement``, ``recorded``, ``positions``.
 - ``latency``: ``grid`` (``rows``, ``cells``, ``batches``, ``new_tokens``, ``contexts``,
   ``repetitions_least``, ``repetitions_most``), ``batch_1`` (``model``, ``device``, ``dtype``,
-  ``context``, ``step_seconds``, ``ratios`` by new tokens) and ``leave_one_out`` (``model``,
-  ``dtype``, relative errors ``median`` and ``p90``).
+  ``context``, ``step_seconds``, ``ratios`` by new tokens), ``cost_ratios`` (``drafter``, ``dtype``,
+  ``batch``, ``context``, ``new_tokens``, ``ratio`` to the target's single-token forward) and
+  ``leave_one_out`` (``model``, ``dtype``, relative errors ``median`` and ``p90``).
 - ``doubts``: list of ``kind`` and ``text``.
 - ``provenance``: the command that prints the document again, hashes of inputs, versions.
 
-The terms are those of :mod:`simspec.compare.inspection` and :mod:`simspec.compare.doubts`.
+The terms are those of :mod:`simspec.compare.inspection`, :mod:`simspec.compare.drafter_figures` and
+:mod:`simspec.compare.doubts`.
 """
 
 from __future__ import annotations
@@ -102,6 +107,7 @@ def _show(found: dict[str, Any], out: Console) -> None:
     )
     for each in found["acceptance"]:
         _acceptance(out, each)
+    _drafters(out, found["drafters"])
     if found["overlap"]:
         _overlap(out, found["overlap"])
     _table(
@@ -146,6 +152,25 @@ def _acceptance(out: Console, each: dict[str, Any]) -> None:
         f"empty blocks {each['empty_share']:.1%}; not cut {each['uncut_share']:.1%}; "
         f"confidence AUROC {'-' if area is None else f'{area:.3f}'}\n",
         soft_wrap=True,
+    )
+
+
+def _drafters(out: Console, figures: list[dict[str, Any]]) -> None:
+    if not figures:
+        return
+    shown = ("survival", "emitted", "ece")
+    _table(
+        out,
+        "Starts accepted to a depth (survival), tokens a target's pass at a length (emitted), ECE at a depth",
+        ("drafter", "texts", *(f"{name}: {_words(figures[0][name])}" for name in shown)),
+        [
+            (
+                d["drafter"],
+                d["category"],
+                *("  ".join("-" if v is None else f"{v:.2f}" for v in d[name].values()) for name in shown),
+            )
+            for d in figures
+        ],
     )
 
 
@@ -196,6 +221,20 @@ def _latency(out: Console, latency: dict[str, Any]) -> None:
     )
     _table(
         out,
+        "A drafter's forward over the target's single-token forward",
+        ("drafter", "dtype", "new tokens", "batch, context: ratio"),
+        [
+            (
+                name,
+                dtype,
+                str(width),
+                "  ".join(f"{r['batch']}, {r['context']}: {r['ratio']:.3f}" for r in own),
+            )
+            for (name, dtype, width), own in _grouped(latency["cost_ratios"])
+        ],
+    )
+    _table(
+        out,
         "Leave-one-out error of the latency table",
         ("model", "dtype", "median", "p90"),
         [
@@ -203,6 +242,13 @@ def _latency(out: Console, latency: dict[str, Any]) -> None:
             for e in latency["leave_one_out"]
         ],
     )
+
+
+def _grouped(ratios: list[dict[str, Any]]) -> list[tuple[tuple[str, str, int], list[dict[str, Any]]]]:
+    found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    for r in ratios:
+        found.setdefault((r["drafter"], r["dtype"], r["new_tokens"]), []).append(r)
+    return list(found.items())
 
 
 def _table(

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from simspec.compare.doubts import Doubt, drafter_doubts, latency_doubts, prompt_doubts
+from simspec.compare.drafter_figures import cost_ratios, drafter_figures
 from simspec.compare.inspection import (
     TableError,
     acceptance,
@@ -87,6 +88,7 @@ def inspect_trace(trace: Trace, along: pd.DataFrame) -> dict[str, Any]:
         "overlap": [],
         "near_ties": manifest.near_ties,
         "acceptance": [asdict(a) for a in accepted],
+        "drafters": [_with_names(asdict(d)) for d in drafter_figures(trace)],
         "pairs": [asdict(p) for p in pair_similarities(trace)],
         "latency": {
             "grid": latency_grid(trace.latency),
@@ -94,7 +96,16 @@ def inspect_trace(trace: Trace, along: pd.DataFrame) -> dict[str, Any]:
                 {**asdict(c), "ratios": {str(n): r for n, r in c.ratios.items()}}
                 for c in width_curves(trace.latency)
             ],
+            "cost_ratios": [asdict(c) for c in cost_ratios(trace)],
             "leave_one_out": [asdict(e) for e in errors],
         },
         "doubts": [asdict(d) for d in doubts],
+    }
+
+
+def _with_names(figures: dict[str, Any]) -> dict[str, Any]:
+    """JSON's keys are words."""
+    return {
+        key: {str(k): v for k, v in value.items()} if isinstance(value, dict) else value
+        for key, value in figures.items()
     }

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import DynamicCache
 
-from simspec.record.models import forward
+from simspec.record.running import forward
+from simspec.record.slot_cache import SlotCache
 from simspec.record.words import adjusted
 from simspec.speculation.sampling import Sampling
 from simspec.speculation.verify import draw
@@ -64,10 +64,12 @@ def write_texts(
     own = torch.eye(widest, dtype=torch.bool, device=device)
     mask = ((causal & seen[:, None]) | own)[:, None]
 
-    cache = DynamicCache()
+    # Written in place: appending to tensors would copy all of them for every token.
+    cache = SlotCache(int(network.config.num_hidden_layers), len(prompts))
     here = list(range(len(prompts)))
     found: list[list[tuple[int, Ints, NDArray[np.float16]]]] = [[] for _ in prompts]
     for count in range(1, length + 1):
+        cache.place(seen.shape[1] - tokens.shape[1], seen.shape[1], None)
         log_probs = forward(network, tokens, places, cache, mask, last=1)[:, -1].log_softmax(-1)
         best = log_probs.topk(min(top, log_probs.shape[-1]), dim=-1)
         ids = best.indices.cpu().numpy().astype(np.int32)
@@ -85,7 +87,7 @@ def write_texts(
             break
         if len(stay) < len(here):
             rows = torch.tensor(stay, device=device)
-            cache.batch_select_indices(rows)
+            cache.take_rows(rows)
             seen, places = seen[rows], places[rows]
             here = [here[i] for i in stay]
         tokens = torch.tensor([[chosen[i]] for i in stay], device=device)
