@@ -32,8 +32,10 @@ SOURCES := $(shell find simspec -type f ! -name '*.pyc')
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: $(DEMO)/installed ## rank schedules on the recorded trace and write the page reports/demo (no torch)
-	.venv-demo/bin/simspec report traces/smollm2-cpu --out reports/demo --draws 50 $(MEASURED)
+demo: $(DEMO)/installed ## rank schedules on the recorded traces; writes reports/demo, demo-chain, demo-block (no torch)
+	$(DEMO)/bin/simspec report traces/smollm2-cpu --out reports/demo --draws 50 $(MEASURED)
+	$(DEMO)/bin/simspec report traces/smollm2-chain-cpu --out reports/demo-chain --draws 50 --batches 1,4,16
+	$(DEMO)/bin/simspec report traces/smollm2-block-cpu --out reports/demo-block --draws 50 --batches 1,4,16
 
 report: $(DEMO)/installed ## the same for TRACE=... into OUT=...
 	$(DEMO)/bin/simspec report $(TRACE) --out $(OUT) $(MEASURED)
@@ -60,7 +62,7 @@ bench: $(VENV)/installed ## measure timings (pytest-benchmark), and nothing besi
 	$(VENV)/bin/pytest -o addopts=--import-mode=importlib --benchmark-only benchmarks
 
 clean: ## remove environments, caches and the demo's page; traces and other reports stay
-	rm -rf $(VENV) $(DEMO) reports/demo build dist
+	rm -rf $(VENV) $(DEMO) reports/demo reports/demo-chain reports/demo-block build dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 	find . -path ./traces -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 

@@ -29,7 +29,6 @@ def choose(
         fitted: prompts to replay and to fit acceptance on; those that will be decoded are not among them.
         decoded: prompts that each batch size will decode; only their lengths are looked at.
     """
-    # Block-parallel drafters are left out: their forwards are not among those that are timed here.
     pool = [m for m in trace.manifest.models if m in cost.models]
     chains = all_chains(pool, trace.target, set(pool) - set(trace.verifiers))
     candidates = [(c, n) for c in chains for n in (lengths if c.drafter else (0,))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +141,7 @@ class Session:
     def _timer(self) -> PatternTimer:
         models, recipe = self.models, self.recipe
         networks = {n: models.networks[n] for n in self.trace.drafters if n in models.networks}
+        networks |= {n: kind.network for n, kind in models.blocks.items()}
         if self.settings.engines:
             early, exit_layers, layers = self._early_exit()
             # Early exit drafts with the target's first layers; timed like a drafter of its own.
@@ -151,12 +152,22 @@ class Session:
         return PatternTimer(
             networks,
             models.lookups,
-            PatternGrid(batches=tuple(sorted(self.units))),
+            self._grid(),
             device=recipe.device,
             dtype=recipe.dtype,
             vocabulary=models.vocabulary,
             seed=self.settings.seed,
         )
+
+    def _grid(self) -> PatternGrid:
+        """Wide enough for the forwards of block-parallel drafters: what is new, and the masked places."""
+        grid = PatternGrid(batches=tuple(sorted(self.units)))
+        if not self.models.blocks:
+            return grid
+        new = max(self.settings.lengths) + 1
+        masks = max(kind.block for kind in self.models.blocks.values()) - 1
+        wide = (w for w in (12, 16, 24, new, new + masks) if grid.widths[-1] < w <= new + masks)
+        return replace(grid, widths=(*grid.widths, *sorted(set(wide))))
 
     def _early_exit(self) -> tuple[str, int, int]:
         """A name for the target's first layers, how many, and how many there are."""
@@ -228,7 +239,7 @@ class Session:
     def _engines(self) -> list[dict[str, Any]]:
         drafters = [d for d in self.trace.drafters if d in self.models.networks]
         early, exit_layers, layers = self._early_exit()
-        asked = [Engine(f"assisted by {d}", d, 5) for d in (drafters[0], drafters[-1])]
+        asked = [Engine(f"assisted by {d}", d, 5) for d in dict.fromkeys((*drafters[:1], *drafters[-1:]))]
         asked.append(Engine("prompt lookup", None, LOOKUP_TOKENS))
         asked.append(Engine(f"early exit at {exit_layers}", early, 4, exit_layers))
         self.models.networks[early] = skip_layers(

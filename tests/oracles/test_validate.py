@@ -44,7 +44,7 @@ def run(tmp_path_factory):
 
 def test_every_configuration_decodes_the_same_batches(run):
     _, document, trace = run
-    assert [e["same_text_as_target"] for e in document["engines"]] == [True] * 4
+    assert [e["same_text_as_target"] for e in document["engines"]] == [True] * 3
     same = document["same_prompts"]["all"]
     assert {c["batch"] for c in same} == {1, 2}
     decoded = {row for units in document["decoded"].values() for unit in units for row in unit}
@@ -62,13 +62,14 @@ def test_every_configuration_decodes_the_same_batches(run):
         assert c["priced_by_slots"] > 0.0
     chains = [tuple(c["chain"]) for c in same if c["batch"] == 1]
     assert {("target",), ("near", "target"), ("ngram", "target"), ("ngram", "near", "target")} <= set(chains)
+    assert {("causal", "target"), ("full", "target")} <= set(chains)
 
 
 def test_the_document_is_a_cost_at_every_count_of_rows(run):
     _, document, trace = run
     validation = read_validation(document, trace)
     cost = validation.cost(trace)
-    assert cost.models == {"near", "ngram", "target", "first-1"}
+    assert cost.models == {"near", "ngram", "causal", "full", "target", "first-1"}
     (target,) = [m for m in validation.forwards if m.model == "target"]
     assert (target.rows, target.repetitions) == ([1, 2], 3)
     at = uniform(np.array([2]), np.array([target.widths[1]]), np.array([target.contexts[0]]))

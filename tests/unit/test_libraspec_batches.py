@@ -108,3 +108,16 @@ def test_findings_follow_the_numbers(found: dict[str, Any]) -> None:
     line = next(line for line in findings(turned) if line.startswith("Rows packed"))
     assert "77.7% (95% 70.0 to 80.0)" in line
     assert f"in {many} and clearly less in 0 of {many}" in line
+
+
+def test_a_target_whose_wider_forward_looks_quicker_still_has_a_figure(
+    found: dict[str, Any], tmp_path: Path
+) -> None:
+    # As a table of two repetitions on a busy machine had it.
+    noisy = copy.deepcopy(found)
+    for cost in noisy["costs"].values():
+        cost["joint"][0]["slope"] = -2.0
+    with drawing():
+        drawn = list(parts(noisy, tmp_path, "said"))
+    assert (tmp_path / "batches-joint.png").stat().st_size > 0
+    assert drawn
