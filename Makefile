@@ -19,6 +19,9 @@ OUT ?= reports/smollm2-cpu
 # Real runs to show beside the replay.
 MEASURED ?= --critic reports/executor/critic.json --validation reports/executor/validation.json
 
+# How the demo shows the traces of trained drafters, whose latencies are of three batch sizes.
+DRAFTERS := --cost float32 --cost calibrate/h100-drafters.toml --draws 50 --batches 1,4,16
+
 VENV := .venv
 DEMO := .venv-demo
 
@@ -34,8 +37,8 @@ help: ## list these targets
 
 demo: $(DEMO)/installed ## rank schedules on the recorded traces; writes reports/demo, demo-chain, demo-block (no torch)
 	$(DEMO)/bin/simspec report traces/smollm2-cpu --out reports/demo --draws 50 $(MEASURED)
-	$(DEMO)/bin/simspec report traces/smollm2-chain-cpu --out reports/demo-chain --draws 50 --batches 1,4,16
-	$(DEMO)/bin/simspec report traces/smollm2-block-cpu --out reports/demo-block --draws 50 --batches 1,4,16
+	$(DEMO)/bin/simspec report traces/smollm2-chain-cpu --out reports/demo-chain $(DRAFTERS)
+	$(DEMO)/bin/simspec report traces/smollm2-block-cpu --out reports/demo-block $(DRAFTERS)
 
 report: $(DEMO)/installed ## the same for TRACE=... into OUT=...
 	$(DEMO)/bin/simspec report $(TRACE) --out $(OUT) $(MEASURED)
