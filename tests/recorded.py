@@ -71,11 +71,47 @@ def networks(folder: Path) -> Path:
     return folder
 
 
+def reading(folder: Path) -> str:
+    """A network that reads the target's hidden states, in ``folder``; a recipe's lines for it, twice over."""
+    import shutil
+
+    import torch
+    from safetensors.torch import save_file
+
+    from simspec.record.reads_target import FILE, FLAG
+
+    shutil.copytree(folder / "near", folder / "reading")
+    about = json.loads((folder / "near" / "config.json").read_text())
+    (folder / "reading" / "config.json").write_text(json.dumps({**about, FLAG: True}))
+    generator = torch.Generator().manual_seed(9)
+    size = about["hidden_size"]
+    # Of the size of the embeddings, so that what it drafts hangs on the states.
+    save_file({"weight": 0.05 * torch.randn(size, size, generator=generator)}, folder / "reading" / FILE)
+    return "".join(
+        f"""
+[[drafters]]
+kind = "block-parallel"
+name = "reading-{within}"
+source = "reading"
+mask_token = "<mask>"
+block = 3
+within = "{within}"
+"""
+        for within in ("causal", "full")
+    )
+
+
 def recipe(
-    folder: Path, name: str = "tiny.toml", *, output_tokens: int = 24, block_length: int = 10, **fields: Any
+    folder: Path,
+    name: str = "tiny.toml",
+    *,
+    output_tokens: int = 24,
+    block_length: int = 10,
+    end: str = "",
+    **fields: Any,
 ) -> Path:
-    """A recipe over those networks; ``prompts`` is their number, ``more`` further lines."""
+    """A recipe over those networks: so many ``prompts``, ``more`` lines in it and some at its ``end``."""
     values = {"prompts": len(PROMPTS), "more": "", **fields}
     path = folder / name
-    path.write_text(RECIPE.format(output_tokens=output_tokens, block_length=block_length, **values))
+    path.write_text(RECIPE.format(output_tokens=output_tokens, block_length=block_length, **values) + end)
     return path

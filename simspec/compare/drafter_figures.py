@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +112,9 @@ def cost_ratios(trace: Trace) -> list[CostRatio]:
             continue
         width = trace.tokens_a_forward(drafter)
         own = cells[cells["model"] == drafter]
-        for (dtype, batch, context), rows in own.groupby(["dtype", "batch", "context"]):
+        key: Any
+        for key, rows in own.groupby(["dtype", "batch", "context"]):
+            dtype, batch, context = key
             step = cells[
                 (cells["model"] == trace.target)
                 & (cells["dtype"] == dtype)

@@ -204,7 +204,7 @@ def least(trace: Trace, chain: Chain, cost: CostModel) -> Least:
                     )
                 )
                 if drafted:
-                    lag = (emitted - np.minimum(kept, drafts_read(np.array(drafted), at_once)))[
+                    lag = (emitted - np.minimum(kept, drafts_read(trace, drafter, np.array(drafted))))[
                         :, None
                     ] + 0 * lags[None]
                 else:

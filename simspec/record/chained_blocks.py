@@ -26,7 +26,8 @@ def draft_chained(
 
     Each forward reads all that was drafted before it and ``kind.block - 1`` masked places, just
     as the decoder's drafting does, so a block depends on where it starts and no two starts share
-    one. What of a block is the text's own is read from the text.
+    one. What of a block is the text's own is read from the text, unless the drafter reads the target's
+    states, which drafted tokens have not.
 
     Args:
         along: the drafter's network along the text.
@@ -41,7 +42,10 @@ def draft_chained(
     tail = len(masks) if kind.within == "full" else 0
     for begin in range(0, length, kind.block):
         size = min(kind.block, length - begin)
-        agreed = [accepted_prefix(tokens[r, :begin], text[t:]) for r, t in enumerate(starts)]
+        agreed = [
+            0 if kind.reads_target else accepted_prefix(tokens[r, :begin], text[t:])
+            for r, t in enumerate(starts)
+        ]
         branches = [
             Branch(t + a, np.concatenate([tokens[r, a:begin], masks]), tail)
             for r, (t, a) in enumerate(zip(starts, agreed, strict=True))

@@ -118,12 +118,23 @@ class _Run:
         self.levels: dict[str, Level] = {}
         # How far below the target a model stands at most: the farthest is served first.
         self.height: dict[str, int] = {}
+        keeps = any(kind.reads_target for kind in models.blocks.values())
+        # First, since drafters may read of each prompt what it thinks of it.
+        network = models.networks[models.target]
+        target = Level(models.target, network, settings.packing, keeps_states=keeps)
+        self.levels[models.target] = target
         for schedule in schedules:
             for i, name in enumerate(schedule.chain.levels):
                 self.height[name] = max(self.height.get(name, 0), len(schedule.chain.levels) - i)
-                network = models.blocks[name].network if name in models.blocks else models.networks.get(name)
-                if network is not None and name not in self.levels:
-                    self.levels[name] = Level(name, network, settings.packing)
+                if name in self.levels:
+                    continue
+                if name in models.blocks:
+                    kind = models.blocks[name]
+                    self.levels[name] = Level(
+                        name, kind.network, settings.packing, target=target if kind.reads_target else None
+                    )
+                elif name in models.networks:
+                    self.levels[name] = Level(name, models.networks[name], settings.packing)
         self.cycle = 0
         self.near_ties: list[NearTie] = []
         self.prompt_seconds = self.choosing_seconds = 0.0
@@ -262,6 +273,8 @@ class _Run:
                 if name in keep:
                     # Back to the accepted drafts: what the drafter and the intermediates read of the block.
                     sure = accepted if name == chain.target else kept
+                    if self.levels[name].target is not None:
+                        sure = 0  # drafts were read without the target's states, which there are now
                     keep[name][row] = min(keep[name][row], len(request.prompt) + before + sure)
             request.log_cycle(done, len(emitted))
             request.text = np.concatenate([request.text, emitted])

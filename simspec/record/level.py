@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from simspec.record.models import forward
+from simspec.record.reads_target import states_of
 from simspec.record.slot_cache import SlotCache
 from simspec.speculation.slots import Appended, Slots
 
@@ -57,11 +58,13 @@ class ForwardLog:
 
 @dataclass(frozen=True)
 class LevelState:
-    """A level at one moment: its bookkeeping, its layers' keys and values, and the tokens they are of."""
+    """A level at one moment: its bookkeeping, its layers' keys and values, the tokens they are of, and its
+    hidden states where it keeps those."""
 
     slots: Slots
     tensors: list[tuple[torch.Tensor, torch.Tensor]]
     held: list[Tokens]
+    states: torch.Tensor | None = None
 
 
 class Level:
@@ -71,7 +74,21 @@ class Level:
     the whole batch has rolled back and packs the cache when too much of it is waste.
     """
 
-    def __init__(self, name: str, network: Any, packing: Packing) -> None:
+    def __init__(
+        self,
+        name: str,
+        network: Any,
+        packing: Packing,
+        *,
+        keeps_states: bool = False,
+        target: Level | None = None,
+    ) -> None:
+        """A level without requests.
+
+        Args:
+            keeps_states: whether the last hidden state at each token is kept, for drafters that read them.
+            target: whose states this one reads; its rows are the same requests.
+        """
         self.name, self.network, self.packing = name, network, packing
         self.device: torch.device = network.device
         self.slots = Slots(0)
@@ -81,20 +98,33 @@ class Level:
         self.cycle = -1
         self.packed = 0
         self.packing_seconds = 0.0
+        self.target = target
+        # Shape (rows, at least the longest text, hidden), by place in the text; what lies past the tokens
+        # that are held means nothing.
+        self.states: torch.Tensor | None = None
+        if keeps_states:
+            width = network.get_input_embeddings().weight.shape[1]
+            self.states = torch.zeros((0, 64, width), device=self.device)
 
     def join(self, rows: int) -> None:
         """Rows for new requests, at the end, holding nothing."""
         self.slots.join(rows)
         self.cache.add_rows(rows)
         self.held += [np.empty(0, dtype=np.int32)] * rows
+        if self.states is not None:
+            self.states = torch.cat([self.states, self.states.new_zeros(rows, *self.states.shape[1:])])
 
     def copy_state(self) -> LevelState:
         """What :meth:`adopt` needs to go on from here; a copy, which later reading leaves alone."""
-        return LevelState(copy.deepcopy(self.slots), self.cache.copy_tensors(), list(self.held))
+        states = None if self.states is None else self.states.clone()
+        return LevelState(copy.deepcopy(self.slots), self.cache.copy_tensors(), list(self.held), states)
 
     def adopt(self, state: LevelState) -> None:
         """Go on from a state of the same model, instead of reading the same prompts again."""
         self.slots, self.held = copy.deepcopy(state.slots), list(state.held)
+        if self.states is not None:
+            assert state.states is not None  # the same models keep them in every run
+            self.states = state.states.clone()
         self.cache.adopt_tensors(state.tensors, self.slots.rows, self.slots.slots)
 
     def read(
@@ -152,14 +182,19 @@ class Level:
         # a good part of a small model.
         first = min((int(n) - least for n, least in zip(counts, wanted, strict=True) if least), default=-1)
         kept = added.width - first if first >= 0 else 1
-        logits = forward(
-            self.network,
-            self._tensor(tokens),
-            self._tensor(added.positions[take]),
-            self.cache,
-            None if mask is None else self._tensor(mask)[:, None],
-            last=kept,
-        )
+        fed = None if self.target is None else self._target_states(rows, keep, counts, added.width)
+        with states_of(self.network, self.states is not None) as found:
+            logits = forward(
+                self.network,
+                self._tensor(tokens),
+                self._tensor(added.positions[take]),
+                self.cache,
+                None if mask is None else self._tensor(mask)[:, None],
+                last=kept,
+                states=fed,
+            )
+        for states in found:
+            self._keep_states(states, rows, keep, counts)
         flat = logits.reshape(-1, logits.shape[-1])
         chosen = np.concatenate(
             [
@@ -218,6 +253,32 @@ class Level:
         self.slots.remove(np.asarray(keep, dtype=np.int64))
         self.cache.take_rows(self._tensor(np.asarray(keep, dtype=np.int64)))
         self.held = [self.held[r] for r in keep]
+        if self.states is not None:
+            self.states = self.states[self._tensor(np.asarray(keep, dtype=np.int64))]
+
+    def _keep_states(self, states: torch.Tensor, rows: Sequence[int], first: Ints, counts: Ints) -> None:
+        """Of the ``counts`` new tokens from place ``first`` of each row on; written in place."""
+        assert self.states is not None
+        longest = max(int(first[row] + n) for row, n in zip(rows, counts, strict=True))
+        if longest > self.states.shape[1]:
+            more = max(longest, 2 * self.states.shape[1]) - self.states.shape[1]
+            self.states = torch.nn.functional.pad(self.states, (0, 0, 0, more))
+        for i, (row, n) in enumerate(zip(rows, counts, strict=True)):
+            self.states[row, first[row] : first[row] + n] = states[i, :n]
+
+    def _target_states(self, rows: Sequence[int], first: Ints, counts: Ints, width: int) -> torch.Tensor:
+        """The target's states at the token before each new one, zeros where it has not read that."""
+        assert self.target is not None
+        states = self.target.states
+        assert states is not None
+        fed = states.new_zeros(len(rows), width, states.shape[2])
+        for i, (row, n) in enumerate(zip(rows, counts, strict=True)):
+            before = int(first[row]) - 1
+            known = min(before + int(n), len(self.target.held[row]))
+            begin = max(before, 0)
+            if begin < known:
+                fed[i, begin - before : known - before] = states[row, begin:known]
+        return fed
 
     def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
         return torch.as_tensor(values, device=self.device)

@@ -11,6 +11,8 @@ from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM, A
 from simspec.errors import BadInput, unknown_name
 from simspec.record.attention import FLOAT64_SUMS, offer_float64_sums
 from simspec.record.quantize import quantize_in_place
+from simspec.record.reads_target import FLAG as READS_TARGET
+from simspec.record.reads_target import load_reading
 from simspec.record.recipe import Recipe
 from simspec.record.running import try_out
 from simspec.record.sources import Source
@@ -108,6 +110,9 @@ def load_network(source: Source, recipe: Recipe, name: str) -> tuple[Any, dict[s
         if getattr(network.config, FLAG, False):
             trim_output(network, source.folder, source.where)
             about["output_ids"] = len(network.get_output_embeddings().ids)
+        if getattr(network.config, READS_TARGET, False):
+            load_reading(network, source.folder, source.where)
+            about[READS_TARGET] = True
         network = network.to(recipe.device)
         if unused:
             about["unused_weights"] = unused

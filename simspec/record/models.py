@@ -24,6 +24,7 @@ from simspec.record.loading import (
     output_rows,
 )
 from simspec.record.quantize import quantize_int8 as quantize_int8
+from simspec.record.reads_target import check_reads, reads_target
 from simspec.record.recipe import BlockParallelRecipe, LayerSkipRecipe, LookupRecipe, ModelRecipe, Recipe
 from simspec.record.running import crop as crop
 from simspec.record.running import forward as forward
@@ -42,13 +43,20 @@ class BlockParallel:
     token of text are of the first drafted token, those at the j-th mask of the (j + 1)-th; its
     confidence in each is the softmax's probability of the drafted token. The masks are then rolled
     back. Text is read in causal order and sees no mask; masks see the text and, by ``within``, the
-    masks before them (``causal``) or all of them (``full``).
+    masks before them (``causal``) or all of them (``full``). What it drafted itself comes without the
+    target's states (:mod:`simspec.record.reads_target`), so a drafter that reads those reads it again
+    once the target has.
     """
 
     network: Any
     mask_token: int
     block: int
     within: Literal["causal", "full"]
+
+    @property
+    def reads_target(self) -> bool:
+        """Whether it sees the target's hidden states."""
+        return reads_target(self.network)
 
 
 @dataclass(frozen=True)
@@ -157,11 +165,18 @@ def load_models(recipe: Recipe, folder: Path | None = None) -> LoadedModels:
                     "skipped_count": drafter.count,
                 }
             case ModelRecipe():
+                if reads_target(loaded[name]):
+                    raise BadInput(
+                        "reads the target's states",
+                        where=sources[name].where,
+                        allowed="as a drafter of kind block-parallel",
+                    )
                 networks[name] = loaded[name]
                 about[name] = {"kind": "autoregressive", **described[name]}
             case BlockParallelRecipe():
                 network = loaded.get(name, target)
                 check_embedded(masks[name], network, f"recipe {recipe.name}: mask_token of {name}")
+                check_reads(network, target, f"recipe {recipe.name}: {name}")
                 blocks[name] = BlockParallel(network, masks[name], drafter.block, drafter.within)
                 about[name] = _about_block(blocks[name], target_name, described.get(name))
     return LoadedModels(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from transformers import DynamicCache
 
 from simspec.record.models import forward
+from simspec.record.reads_target import shifted, states_of
 from simspec.record.words import adjusted
 from simspec.speculation.sampling import Sampling
 from simspec.speculation.verify import draw
@@ -51,6 +52,7 @@ class Along:
 
     ``log_probs`` has shape (L + 1, vocabulary); row t is the model's distribution of
     token t given the prompt and tokens 0..t-1, as :class:`Read` says; ``margin`` likewise.
+    ``states`` are its last hidden ones, of prompt and text, shape (1, slots, hidden), where they were kept.
     """
 
     network: Any
@@ -60,6 +62,7 @@ class Along:
     prompt_tokens: int
     slots: int
     sampling: Sampling | None = None
+    states: torch.Tensor | None = None
 
     def forget(self) -> None:
         """Drop from the cache what was read since, also when a forward broke off between two layers."""
@@ -133,13 +136,29 @@ def decode_sampled(
     return np.array(text, dtype=np.int32)
 
 
-def read_along(network: Any, prompt: torch.Tensor, text: Ints, sampling: Sampling | None = None) -> Along:
-    """One forward over prompt and text."""
+def read_along(
+    network: Any,
+    prompt: torch.Tensor,
+    text: Ints,
+    sampling: Sampling | None = None,
+    *,
+    target: Along | None = None,
+    keep_states: bool = False,
+) -> Along:
+    """One forward over prompt and text.
+
+    Args:
+        target: whose states are read beside each token, for a network that reads those.
+        keep_states: whether the network's own are kept.
+    """
     device = prompt.device
     tokens = torch.cat([prompt, torch.as_tensor(text, device=device)[None].long()], dim=1)
     slots = tokens.shape[1]
     cache = DynamicCache()
-    logits = forward(network, tokens, torch.arange(slots, device=device)[None], cache)
+    places = torch.arange(slots, device=device)[None]
+    fed = None if target is None or target.states is None else shifted(target.states)
+    with states_of(network, keep_states) as states:
+        logits = forward(network, tokens, places, cache, states=fed)
     words = words_after(logits[0, prompt.shape[1] - 1 :], sampling)
     return Along(
         network=network,
@@ -149,6 +168,7 @@ def read_along(network: Any, prompt: torch.Tensor, text: Ints, sampling: Samplin
         prompt_tokens=prompt.shape[1],
         slots=slots,
         sampling=sampling,
+        states=states[0] if keep_states else None,
     )
 
 

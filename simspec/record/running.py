@@ -11,6 +11,7 @@ from transformers import Cache, DynamicCache
 
 from simspec.errors import BadInput
 from simspec.record.attention import FLOAT64_SUMS
+from simspec.record.reads_target import fused, reads_target
 
 
 def forward(
@@ -20,6 +21,7 @@ def forward(
     cache: Cache,
     mask: torch.Tensor | None = None,
     last: int = 0,
+    states: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Logits for new tokens.
 
@@ -30,6 +32,8 @@ def forward(
         mask: which slots each new token may see, bool, shape (rows, 1, new, slots);
             None for plain causal order.
         last: of how many of the last new tokens logits are wanted; 0 for all.
+        states: for a network that reads the target's, those at the token before each new one, shape
+            (rows, new, target's hidden); None for zeros.
 
     Returns:
         float32 logits, shape (rows, new or last, vocabulary).
@@ -44,8 +48,11 @@ def forward(
     if "logits_to_keep" in known:
         extra["logits_to_keep"] = last
     with torch.inference_mode():
+        read: dict[str, Any] = {"input_ids": tokens}
+        if reads_target(network):
+            read = {"inputs_embeds": fused(network, tokens, states)}
         out = network(
-            input_ids=tokens,
+            **read,
             attention_mask=None if mask is None else _mask_for(network, mask),
             position_ids=positions,
             use_cache=True,

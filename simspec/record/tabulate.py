@@ -49,9 +49,14 @@ def record_prompt(
         luck = stream(seed, "record", "text", prompt_id)
         text = decode_sampled(target, prompt, output_tokens, models.eos_ids, sampling, luck)
     finish = "eos" if int(text[-1]) in models.eos_ids else "length"
-    along = {name: read_along(network, prompt, text, sampling) for name, network in models.networks.items()}
+    wanted = any(kind.reads_target for kind in models.blocks.values())
+    along = {
+        name: read_along(network, prompt, text, sampling, keep_states=wanted and name == models.target)
+        for name, network in models.networks.items()
+    }
     block_along = {
-        name: read_along(kind.network, prompt, text, sampling) for name, kind in models.blocks.items()
+        name: read_along(kind.network, prompt, text, sampling, target=along[models.target])
+        for name, kind in models.blocks.items()
     }
     scene = Scene(
         models=models,

@@ -108,7 +108,7 @@ def tabulate(trace: Trace, candidates: Sequence[Candidate]) -> CandidateTable:
             "offered": done.offered[-1],
             "verified": np.minimum(agreed, trace.remaining),
             "kept": done.kept,
-            "read": np.minimum(done.kept, drafts_read(drafted, at_once)),
+            "read": np.minimum(done.kept, drafts_read(trace, chain.drafter, drafted)),
             "accepted": done.accepted,
             "emitted": done.emitted,
             "refused": refused,

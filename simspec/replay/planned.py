@@ -140,7 +140,7 @@ def plan(
         sums = (seconds, emitted.sum(1), ones, running.sum(1), drafted.sum(1), submitted.sum(1))
         for total, more in zip(totals, sums, strict=True):
             total[live] += more
-        read = np.minimum(kept, drafts_read(drafted, at_once))
+        read = np.minimum(kept, drafts_read(trace, drafter, drafted))
         lag = np.where(drafted > 0, 0, lag) + emitted - read
         left = left - emitted
         at = np.where(left > 0, at + emitted, at)

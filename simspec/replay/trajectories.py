@@ -12,6 +12,7 @@ Conventions, stated once and checked against a token-by-token twin
 - A block-parallel drafter of b tokens a forward drafts n in ceil(n / b) forwards. Each reads the
   text it has not read yet, or after the first the b tokens of the last one, and b - 1 masked
   places that are rolled back at once; so what it has not read of its drafts is its last forward's.
+  One that reads the target's states reads all of them again, since its drafts come without.
 - An empty block (a look-up that finds nothing, a rule that asks for none) leaves a plain
   step of the target; intermediates stay idle under funnel-truncate.
 """
@@ -130,8 +131,12 @@ def forwards(drafted: Counts, at_once: int) -> Counts:
     return -(-drafted // at_once)
 
 
-def drafts_read(drafted: Ints, at_once: int) -> Ints:
-    """Drafts that the drafter has read itself: all but what its last forward gave."""
+def drafts_read(trace: Trace, drafter: str | None, drafted: Ints) -> Ints:
+    """Drafts that need not be read again once accepted: all that the drafter has read, which is all but what
+    its last forward gave; none where it reads the target's states, which its drafts came without."""
+    if drafter is None or trace.manifest.models[drafter].reads_target:
+        return np.zeros_like(drafted)
+    at_once = trace.tokens_a_forward(drafter)
     read: Ints = np.maximum(forwards(drafted, at_once) - 1, 0) * at_once
     return read
 
@@ -200,7 +205,7 @@ def run(
         keep(columns["accepted"], result.accepted)
         keep(columns["emitted"], result.emitted)
         if chain.drafter is not None:
-            read = np.minimum(result.kept, drafts_read(decision.drafted, at_once))
+            read = np.minimum(result.kept, drafts_read(trace, chain.drafter, decision.drafted))
             lag = np.where(decision.drafted > 0, 0, lag) + result.emitted - read
         for i, given in enumerate(result.offered[:-1]):
             idle = (given == 0) & (chain.semantics == "funnel-truncate")

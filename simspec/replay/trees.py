@@ -131,7 +131,7 @@ def replay_trees(trace: Trace, offer: Offered, trees: Trees, start: Ints) -> Tra
     accepted = np.minimum(trees.accepted, trace.remaining)
     off_block = offer.text_rank != 0
     matched = np.where(off_block.any(axis=1), off_block.argmax(axis=1), off_block.shape[1])
-    kept = np.minimum(np.minimum(accepted, matched), drafts_read(drafted, offer.at_once))
+    kept = np.minimum(np.minimum(accepted, matched), drafts_read(trace, offer.drafter, drafted))
     emitted = np.minimum(accepted + 1, trace.remaining)
 
     at, left = np.asarray(start, dtype=np.int64).copy(), trace.remaining[start].copy()

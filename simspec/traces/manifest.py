@@ -27,7 +27,16 @@ class TableEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 # What tells models of one name apart, where both entries say it.
-_FACTS = ("sha256", "layers", "skipped_first", "skipped_count", "block", "max_ngram", "min_ngram")
+_FACTS = (
+    "sha256",
+    "layers",
+    "skipped_first",
+    "skipped_count",
+    "block",
+    "reads_target",
+    "max_ngram",
+    "min_ngram",
+)
 
 
 class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,6 +57,11 @@ class ModelEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def tokens_a_forward(self) -> int:
         """Tokens that one forward of it drafts; 1 for a look-up, which has no forwards."""
         return int(self.about["block"]) if self.kind == "block-parallel" else 1
+
+    @property
+    def reads_target(self) -> bool:
+        """Whether it sees the target's hidden states at the tokens that the target has read."""
+        return self.about.get("reads_target") is True
 
     def unlike(self, other: ModelEntry) -> str | None:
         """What tells this model from ``other``, in words; None where nothing that both say does."""

@@ -34,6 +34,7 @@ class Packed:
         row, place: of the places that have something to say, shape (n,).
         text, output: which text's continuation they speak of, and which token of it, shape (n,).
         depth: how many masks stand between what is known and each of them, 0 at text, shape (n,).
+        widest: places of text, and of padding behind it, in each row; masked blocks come after them.
     """
 
     tokens: torch.Tensor
@@ -45,6 +46,7 @@ class Packed:
     text: NDArray[np.int64]
     output: NDArray[np.int64]
     depth: NDArray[np.int64]
+    widest: int
 
 
 def endless_batches(lengths: Sequence[int], batch_tokens: int, extra: int, seed: int) -> Iterator[list[int]]:
@@ -122,6 +124,7 @@ def pack(texts: Sequence[Text], drafter: BlockRecipe | None, starts: Sequence[ND
         text=row,
         output=output,
         depth=depth,
+        widest=widest,
     )
 
 

@@ -13,12 +13,17 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from simspec.errors import BadInput
+from simspec.record import reads_target
 from simspec.record.trimmed import FILE, FLAG, TrimmedOutput
 from simspec.training.batches import Packed
 
+# In the config.json of a drafter that fills in masked places: the id whose embedding is the mask's.
+MASK = "trained_mask"
+
 
 class Trained(torch.nn.Module):
-    """The network, and what of it changes: layers, norm, output rows, the mask's embedding.
+    """The network, and what of it changes: layers, norm, output rows, the mask's embedding, and the matrix
+    that the target's states are read through.
 
     The input table stays the target's: most of its rows would meet no token of the texts.
     """
@@ -26,13 +31,21 @@ class Trained(torch.nn.Module):
     ids: torch.Tensor
     index: torch.Tensor
 
-    def __init__(self, parent: Any, layers: tuple[int, ...], ids: torch.Tensor, mask: int | None) -> None:
+    def __init__(
+        self,
+        parent: Any,
+        layers: tuple[int, ...],
+        ids: torch.Tensor,
+        mask: int | None,
+        target: Any = None,
+    ) -> None:
         """Begin as some layers of ``parent``, in their order.
 
         Args:
             ids: the output vocabulary, rising, of ids that the parent's output layer has,
                 shape (outputs,).
             mask: the mask token's id; None for a drafter that needs none.
+            target: whose states are read; None for a drafter that reads none.
 
         Raises:
             BadInput: when the parent has no such layers.
@@ -49,8 +62,22 @@ class Trained(torch.nn.Module):
         self.output = torch.nn.Linear(rows.shape[1], len(ids), bias=False)
         self.output.weight = torch.nn.Parameter(rows.clone())
         self.mask_token = mask
-        # The mean of the table: nearer to what layers are used to than an id that no text holds.
-        self.mask = None if mask is None else torch.nn.Parameter(table.mean(0))
+        # The mean of the table is nearer to what layers are used to than an id that no text holds; a parent
+        # that fills in masks has learned it.
+        learned = mask is not None and getattr(parent.config, MASK, None) == mask
+        self.mask = (
+            None if mask is None else torch.nn.Parameter(table[mask].clone() if learned else table.mean(0))
+        )
+        self.reading: torch.nn.Linear | None = None
+        self.target: tuple[Any, ...] = ()  # in a tuple, so that it is no part of this network
+        if target is not None:
+            width = target.get_input_embeddings().weight.shape[1]
+            self.reading = torch.nn.Linear(width, table.shape[1], bias=False)
+            begun = parent.from_target.weight if reads_target.reads_target(parent) else torch.zeros(())
+            self.reading.weight = torch.nn.Parameter(
+                begun.detach().float().expand(table.shape[1], width).clone()
+            )
+            self.target = (target.base_model,)
         index = torch.full((len(table),), -1)
         index[ids] = torch.arange(len(ids))
         self.register_buffer("ids", ids)
@@ -63,6 +90,9 @@ class Trained(torch.nn.Module):
             # A text that holds the mask token itself reads as it will once its row is the mask's.
             masked = packed.masked | (packed.tokens == self.mask_token)
             inputs = torch.where(masked[..., None], self.mask, inputs)
+        if self.reading is not None:
+            states = self.reading(self._states(packed))
+            inputs = torch.cat([inputs[:, : packed.widest] + states, inputs[:, packed.widest :]], dim=1)
         hidden = self.body(
             inputs_embeds=inputs,
             attention_mask=packed.seen,
@@ -71,6 +101,12 @@ class Trained(torch.nn.Module):
         ).last_hidden_state
         logits: torch.Tensor = self.output(hidden[packed.row, packed.place])
         return logits
+
+    def _states(self, packed: Packed) -> torch.Tensor:
+        """The target's at the token before each of the texts', shape (rows, widest, target's hidden)."""
+        with torch.no_grad():
+            found = self.target[0](input_ids=packed.tokens[:, : packed.widest], use_cache=False)
+        return reads_target.shifted(found.last_hidden_state).to(self.output.weight.dtype)
 
     def changing(self) -> dict[str, torch.nn.Parameter]:
         """What is trained, by name."""
@@ -82,14 +118,19 @@ class Trained(torch.nn.Module):
         config.architectures = [self.architecture]
         # Tied, so that nothing misses an output layer of full size before the trimmed one is put in.
         about = {**config.to_dict(), FLAG: True, "tie_word_embeddings": True, "dtype": "float32"}
+        about.pop(reads_target.FLAG, None)
         weights = {f"model.{name}": value.detach() for name, value in self.body.state_dict().items()}
         if self.mask is not None:
             table = weights["model.embed_tokens.weight"].clone()
             table[self.mask_token] = self.mask.detach()
             weights["model.embed_tokens.weight"] = table
-        output = {"ids": self.ids, "weight": self.output.weight.detach()}
+            about[MASK] = self.mask_token
+        files = {FILE: {"ids": self.ids, "weight": self.output.weight.detach()}}
+        if self.reading is not None:
+            about[reads_target.FLAG] = True
+            files[reads_target.FILE] = {"weight": self.reading.weight.detach()}
         partial = folder / "model.writing"
-        for name, values in ((FILE, output), ("model.safetensors", weights)):
+        for name, values in (files | {"model.safetensors": weights}).items():
             save_file({k: v.contiguous() for k, v in values.items()}, partial, metadata={"format": "pt"})
             partial.replace(folder / name)
         partial.write_text(json.dumps(about, indent=2) + "\n")

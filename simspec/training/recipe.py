@@ -86,6 +86,7 @@ class BlockRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         within: whether a mask sees the masks before it, or all of them.
         blocks: masked blocks beside each text in training, at places drawn anew each time.
         fading: places after which a mask's weight in the loss has fallen to 1/e.
+        reads_target: whether it sees the target's hidden states (:mod:`simspec.record.reads_target`).
     """
 
     layers: tuple[Natural, ...]
@@ -95,6 +96,7 @@ class BlockRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     within: Literal["causal", "full"] = "causal"
     blocks: Count = 8
     fading: Positive = 7.0
+    reads_target: bool = False
 
 
 class TrainRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

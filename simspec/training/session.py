@@ -86,10 +86,11 @@ def _begin(
     recipe: TrainRecipe, texts_recipe: TextsRecipe, folder: Path, models: LoadedModels, texts: list[Text]
 ) -> Trained:
     drafter = recipe.drafter
-    parent: Any = models.networks[models.target]
+    target: Any = models.networks[models.target]
+    parent = target
     if recipe.begin:
         source = find_source(recipe.begin, f"recipe {recipe.name}: begin", folder=folder)
-        target, parent = parent, load_network(source, texts_recipe.recording(), recipe.begin)[0]
+        parent = load_network(source, texts_recipe.recording(), recipe.begin)[0]
         rows, wanted_rows = (len(n.get_input_embeddings().weight) for n in (parent, target))
         if rows != wanted_rows:
             raise BadInput(
@@ -108,7 +109,8 @@ def _begin(
     mask = None
     if isinstance(drafter, BlockRecipe):
         mask = mask_token_id(drafter.mask_token, models.tokenizer, f"recipe {recipe.name}: mask_token")
-    return Trained(parent, drafter.layers, ids, mask)
+    reads = isinstance(drafter, BlockRecipe) and drafter.reads_target
+    return Trained(parent, drafter.layers, ids, mask, target if reads else None)
 
 
 def _check_same(run: Path, identity: str) -> None:

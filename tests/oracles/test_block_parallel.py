@@ -28,6 +28,12 @@ CASES = [
     (Chain(("full", "target")), LibraSpec(alpha=2.2, block=1, longest=8)),
     (Chain(("causal", "near", "target"), "funnel-truncate"), Static(5)),
     (Chain(("full", "near", "target"), "funnel-replace"), Static(5)),
+    (Chain(("reading-causal", "target")), Static(2)),
+    (Chain(("reading-causal", "target")), Static(8)),
+    (Chain(("reading-full", "target")), Static(3)),
+    (Chain(("reading-full", "target")), LibraSpec(alpha=2.2, block=1, longest=8)),
+    (Chain(("reading-causal", "near", "target"), "funnel-truncate"), Static(7)),
+    (Chain(("reading-full", "near", "target"), "funnel-replace"), Static(5)),
     (Chain(("near", "target")), Static(5)),
     (Chain(("ngram", "target")), Static(5)),
 ]
@@ -45,7 +51,8 @@ def made(tmp_path_factory):
     torch.set_num_threads(1)
     folder = recorded.networks(tmp_path_factory.mktemp("tiny"))
     grid = "batches = [1, 2], new_tokens = [1, 4, 8], contexts = [8], repetitions = 1"
-    path = recorded.recipe(folder, more=f"latency = {{ {grid} }}")
+    end = recorded.reading(folder)
+    path = recorded.recipe(folder, more=f"latency = {{ {grid} }}", end=end)
     record(path, folder / "trace", ["test"])
     recipe = read_recipe(path)[0]
     models = load_models(recipe, folder)
@@ -96,7 +103,9 @@ def test_replay_equals_a_real_run(made, chain, rule):
         assert full_blocks > 0  # or the lag after a full acceptance was never put to the test
 
 
-@pytest.mark.parametrize(("drafter", "length"), [("causal", 7), ("full", 9), ("near", 4)])
+@pytest.mark.parametrize(
+    ("drafter", "length"), [("causal", 7), ("full", 9), ("reading-causal", 8), ("near", 4)]
+)
 def test_drafting_is_priced_at_the_widths_that_ran(made, drafter, length):
     """Every drafting forward of a lone request: how many there were of each width."""
     from simspec.record.decoded import Settings
@@ -155,6 +164,31 @@ def test_recorded_blocks_are_what_the_drafter_drafts(made):
         most = trace.manifest.block_length
         assert block["tokens"] == drafted[:most]
         assert np.allclose(block["confidence"], sure[:most], atol=1e-5)
+
+
+def test_blocks_of_a_drafter_that_reads_the_target_are_what_it_drafts(made):
+    """Likewise: each text token's embedding plus what the target thought before it, in one whole forward."""
+    import torch
+
+    trace, models, prompts, _ = made
+    kind, target = models.blocks["reading-causal"], models.networks["target"]
+    blocks, blind = _rows(made, "blocks", "reading-causal"), _rows(made, "blocks", "causal")
+    text, differ = trace.tokens[: trace.offsets[1]], 0
+    for start in range(0, len(text), 3):
+        seen = torch.tensor([[*prompts[0].tolist(), *text[:start].tolist()]])
+        drafted: list[int] = []
+        with torch.inference_mode():
+            states = target.model(input_ids=seen).last_hidden_state
+            matrix = kind.network.from_target.weight
+            while len(drafted) < trace.manifest.block_length:
+                more = torch.tensor([[*drafted, *[kind.mask_token] * (kind.block - 1)]])
+                read = kind.network.model.embed_tokens(torch.cat([seen, more], dim=1))
+                read[:, 1 : seen.shape[1]] += states[:, :-1] @ matrix.T
+                drafted += kind.network(inputs_embeds=read).logits[0, -kind.block :].argmax(-1).tolist()
+        most = trace.manifest.block_length
+        assert blocks[0, start]["tokens"] == drafted[:most]
+        differ += blocks[0, start]["tokens"] != blind[0, start]["tokens"]
+    assert differ  # or the states say nothing
 
 
 def test_verdicts_are_what_a_verifier_says_of_each_token(made):

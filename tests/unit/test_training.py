@@ -290,8 +290,8 @@ def test_a_trimmed_output_says_what_was_trained_at_the_full_ids(folder, student)
     torch.testing.assert_close(said[:, ids], (hidden @ rows.T).log_softmax(-1))
 
 
-@pytest.mark.parametrize("within", ["causal", "full"])
-def test_packed_blocks_say_what_a_recording_would_read_alone(folder, tmp_path, within):
+@pytest.mark.parametrize(("within", "reads"), [("causal", False), ("full", False), ("causal", True)])
+def test_packed_blocks_say_what_a_recording_would_read_alone(folder, tmp_path, within, reads):
     import torch
 
     from simspec.record.budget import Budget
@@ -305,7 +305,11 @@ def test_packed_blocks_say_what_a_recording_would_read_alone(folder, tmp_path, w
 
     models = load(folder)
     ids = torch.tensor([0, 1, 2, 4, 5])
-    network = Trained(models.networks["target"], (0, 1), ids, recorded.MASK)
+    target = models.networks["target"]
+    network = Trained(target, (0, 1), ids, recorded.MASK, target if reads else None)
+    if reads:
+        assert not network.reading.weight.any()  # it begins as one that reads nothing
+        torch.nn.init.normal_(network.reading.weight, std=0.05, generator=torch.Generator().manual_seed(4))
     network.export(tmp_path, models.tokenizer)
     generator = np.random.default_rng(1)
 
@@ -315,7 +319,7 @@ def test_packed_blocks_say_what_a_recording_would_read_alone(folder, tmp_path, w
 
     texts = [text(3, 9), text(2, 6)]
     starts = [np.array([0, 2, 5]), np.array([1, 3])]
-    recipe = BlockRecipe((0, 1), "<mask>", block=4, within=within)
+    recipe = BlockRecipe((0, 1), "<mask>", block=4, within=within, reads_target=reads)
     packed = pack(texts, recipe, starts)
     with torch.inference_mode():
         logits = network(packed).log_softmax(-1)
@@ -325,7 +329,9 @@ def test_packed_blocks_say_what_a_recording_would_read_alone(folder, tmp_path, w
     compared = 0
     for r, one in enumerate(texts):
         prompt, after = one.tokens[: one.prompt_tokens], one.tokens[one.prompt_tokens :]
-        along = read_along(kind.network, torch.tensor(prompt[None]), after)
+        prompt_ids = torch.tensor(prompt[None])
+        seen = read_along(target, prompt_ids, after, keep_states=reads)
+        along = read_along(kind.network, prompt_ids, after, target=seen)
         drafts = draft_chained(kind, along, after, starts[r].tolist(), 4, None, Budget())
         for start, (_, words) in zip(starts[r], drafts, strict=True):
             for j in range(min(4, len(after) - start)):
@@ -383,6 +389,34 @@ def test_a_drafter_begins_as_one_that_was_trained(folder, student):
     ):
         ours, theirs = (weights(f / f"{file}.safetensors")[name] for f in (second, student))
         assert (ours == theirs).all()
+
+
+def test_a_drafter_that_reads_the_target_begins_as_one_that_does_not(folder, student):
+    """And once more as one that does: layers, mask and matrix are taken over."""
+    first = run(folder / "causal.toml", student.parent)
+    text = BLOCK.format(within="causal").replace("blocks = 3", "blocks = 3\nreads_target = true")
+    text = text.replace("steps = 10", "steps = 1").replace("rate = 0.01", "rate = {rate}")
+    made = {}
+    for name, begin, rate in (
+        ("still", "filler", "1e-30"),
+        ("moved", "filler", "1e-2"),
+        ("again", "moved", "1e-30"),
+    ):
+        path = folder / f"{name}.toml"
+        lines = text.format(rate=rate).replace('"filler"', f'"{name}"')
+        path.write_text(lines.replace('texts = "texts.toml"', f'texts = "texts.toml"\nbegin = "{begin}"'))
+        made[name] = run(path, student.parent)
+    matrix = {name: weights(f / "reads_target.safetensors")["weight"] for name, f in made.items()}
+    assert matrix["still"].abs().max() < 1e-20
+    assert matrix["moved"].abs().max() > 1e-4
+    assert (matrix["again"] == matrix["moved"]).all()
+    rows = {
+        n: weights(f / "model.safetensors")["model.embed_tokens.weight"]
+        for n, f in (*made.items(), ("first", first))
+    }
+    assert (rows["still"][recorded.MASK] == rows["first"][recorded.MASK]).all()
+    assert (rows["again"][recorded.MASK] == rows["moved"][recorded.MASK]).all()
+    assert (rows["moved"][recorded.MASK] != rows["first"][recorded.MASK]).any()
 
 
 def test_the_command_trains_and_leaves_a_finished_drafter_alone(folder, student, capsys):
