@@ -56,7 +56,7 @@ class Trained(torch.nn.Module):
         table = parent.get_input_embeddings().weight.detach().float()
         head = parent.get_output_embeddings()
         if isinstance(head, TrimmedOutput):
-            rows = head.linear.weight.detach()[torch.searchsorted(head.ids, ids)]
+            rows = head.linear.weight.detach()[torch.searchsorted(head.ids, ids)].float()
         else:
             rows = head.weight.detach()[ids].float()
         self.output = torch.nn.Linear(rows.shape[1], len(ids), bias=False)
@@ -106,7 +106,7 @@ class Trained(torch.nn.Module):
         """The target's at the token before each of the texts', shape (rows, widest, target's hidden)."""
         with torch.no_grad():
             found = self.target[0](input_ids=packed.tokens[:, : packed.widest], use_cache=False)
-        return reads_target.shifted(found.last_hidden_state).to(self.output.weight.dtype)
+        return reads_target.shifted(found.last_hidden_state).float()
 
     def changing(self) -> dict[str, torch.nn.Parameter]:
         """What is trained, by name."""

@@ -90,7 +90,9 @@ def _begin(
     parent = target
     if recipe.begin:
         source = find_source(recipe.begin, f"recipe {recipe.name}: begin", folder=folder)
-        parent = load_network(source, texts_recipe.recording(), recipe.begin)[0]
+        # As it was trained, in whatever format the target wrote its texts.
+        whole = msgspec.structs.replace(texts_recipe.recording(), dtype="float32")
+        parent = load_network(source, whole, recipe.begin)[0]
         rows, wanted_rows = (len(n.get_input_embeddings().weight) for n in (parent, target))
         if rows != wanted_rows:
             raise BadInput(

@@ -419,6 +419,30 @@ def test_a_drafter_that_reads_the_target_begins_as_one_that_does_not(folder, stu
     assert (rows["moved"][recorded.MASK] != rows["first"][recorded.MASK]).any()
 
 
+def test_a_target_in_bfloat16_rounds_nothing_of_a_drafter(folder, student, tmp_path):
+    """The drafter's weights, and what one that begins as it takes over, are float32 all the same."""
+    import torch
+
+    text = TEXTS.replace("batch = 4", 'batch = 4\ndtype = "bfloat16"').replace("tiny-texts", "low-texts")
+    (folder / "low.toml").write_text(text)
+    first = folder / "low-student.toml"
+    first.write_text(STUDENT.replace("texts.toml", "low.toml"))
+    begun = folder / "low-reading.toml"
+    text = BLOCK.format(within="causal").replace("blocks = 3", "blocks = 3\nreads_target = true")
+    text = text.replace('texts = "texts.toml"', 'texts = "low.toml"\nbegin = "student"').replace(
+        "[0, 1]", "[0]"
+    )
+    begun.write_text(text.replace("steps = 10", "steps = 1").replace("rate = 0.01", "rate = 1e-30"))
+    made = run(first, tmp_path)
+    again = run(begun, tmp_path)
+    for file in ("model", "trimmed_output"):
+        ours, theirs = weights(again / f"{file}.safetensors"), weights(made / f"{file}.safetensors")
+        for name in set(ours) - {"model.embed_tokens.weight", "ids"}:
+            assert ours[name].dtype == torch.float32
+            assert (ours[name] == theirs[name]).all(), name
+            assert (ours[name] != ours[name].bfloat16().float()).any() or "norm" in name, name
+
+
 def test_the_command_trains_and_leaves_a_finished_drafter_alone(folder, student, capsys):
     from simspec.cli import main
 
