@@ -20,7 +20,7 @@ LENGTHS = (4, 8, 16)
 
 # Of a block-parallel drafter, blocks from every so many tokens: each costs as many places as it has masks.
 STRIDE = 4
-_BLOCKS_AT_ONCE = 8
+_BLOCKS_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
