@@ -1,0 +1,73 @@
+"""Folders of drafters that read the target's states: what is refused, and where."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from simspec.errors import BadInput
+from tests import recorded
+
+pytestmark = pytest.mark.real_model  # torch and transformers; the weights are made up
+
+
+@pytest.fixture
+def folder(tmp_path):
+    root = recorded.networks(tmp_path)
+    recorded.reading(root)
+    return root
+
+
+def load(folder, kind="block-parallel"):
+    from simspec.record.models import load_models
+    from simspec.record.recipe import BlockParallelRecipe, ModelRecipe, Recipe, TargetRecipe
+
+    drafter = (
+        BlockParallelRecipe("reading", "reading", recorded.MASK, 3, "causal")
+        if kind == "block-parallel"
+        else ModelRecipe("reading", "reading")
+    )
+    return load_models(Recipe("r", TargetRecipe("target"), (drafter,), ()), folder)
+
+
+def matrix(folder, weight):
+    from safetensors.torch import save_file
+
+    from simspec.record.reads_target import FILE
+
+    save_file(weight, folder / "reading" / FILE)
+
+
+def test_the_manifest_says_that_it_reads_the_target(folder):
+    models = load(folder)
+    assert models.blocks["reading"].reads_target
+    assert models.described["reading"]["reads_target"] is True
+
+
+def test_it_cannot_draft_one_token_after_another(folder):
+    with pytest.raises(BadInput, match=r"reads the target's states.*block-parallel"):
+        load(folder, "model")
+
+
+def test_files_that_do_not_fit_are_refused(folder):
+    import torch
+
+    from simspec.record.reads_target import FILE
+
+    size = json.loads((folder / "reading" / "config.json").read_text())["hidden_size"]
+    matrix(folder, {"weight": torch.zeros(size, size + 1)})
+    with pytest.raises(BadInput, match=f"states of {size + 1} numbers, the target's have {size}"):
+        load(folder)
+    matrix(folder, {"weight": torch.zeros(size + 1, size)})
+    with pytest.raises(BadInput, match=rf"shape \({size + 1}, {size}\)"):
+        load(folder)
+    matrix(folder, {"other": torch.zeros(size, size)})
+    with pytest.raises(BadInput, match=f"{FILE} cannot be read"):
+        load(folder)
+    (folder / "reading" / FILE).write_bytes(b"no tensors")
+    with pytest.raises(BadInput, match=f"{FILE} cannot be read"):
+        load(folder)
+    (folder / "reading" / FILE).unlink()
+    with pytest.raises(BadInput, match=f"{FILE} cannot be read"):
+        load(folder)
