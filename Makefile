@@ -20,7 +20,7 @@ OUT ?= reports/smollm2-cpu
 MEASURED ?= --critic reports/executor/critic.json --validation reports/executor/validation.json
 
 # How the demo shows the traces of trained drafters, whose latencies are of three batch sizes.
-DRAFTERS := --cost float32 --cost calibrate/h100-drafters.toml --draws 50 --batches 1,4,16
+DRAFTERS := --cost float32 --draws 50 --batches 1,4,16
 
 VENV := .venv
 DEMO := .venv-demo
@@ -37,8 +37,8 @@ help: ## list these targets
 
 demo: $(DEMO)/installed ## rank schedules on the recorded traces; writes reports/demo, demo-chain, demo-block (no torch)
 	$(DEMO)/bin/simspec report traces/smollm2-cpu --out reports/demo --draws 50 $(MEASURED)
-	$(DEMO)/bin/simspec report traces/smollm2-chain-cpu --out reports/demo-chain $(DRAFTERS)
-	$(DEMO)/bin/simspec report traces/smollm2-block-cpu --out reports/demo-block $(DRAFTERS)
+	$(DEMO)/bin/simspec report traces/smollm2-chain-cpu --out reports/demo-chain $(DRAFTERS) --cost calibrate/h100-chain.toml
+	$(DEMO)/bin/simspec report traces/smollm2-block-cpu --out reports/demo-block $(DRAFTERS) --cost calibrate/h100-block.toml
 
 report: $(DEMO)/installed ## the same for TRACE=... into OUT=...
 	$(DEMO)/bin/simspec report $(TRACE) --out $(OUT) $(MEASURED)
