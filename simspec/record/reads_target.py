@@ -3,9 +3,9 @@
 A folder of such a drafter says ``"reads_target": true`` in its config.json, and holds a file
 ``reads_target.safetensors`` beside its weights: ``weight``, shape (own hidden size, target's hidden size).
 What it reads at a token is the token's embedding plus that matrix times the target's state at the token
-before, from which the target chose this one (the arrangement of EAGLE, arXiv 2401.15077; drafters that fill
-in blocks do so too, DFlash, arXiv 2602.06036). So every token of a text comes with a state, the target's own
-last one included; drafted tokens and masked places come with none, which is a state of zeros.
+before, from which the target chose this one. (EAGLE and DFlash see the target's states too, each in a way of
+its own; this one is ours.) So every token of a text comes with a state, the target's own last one included;
+drafted tokens and masked places come with none, which is a state of zeros.
 """
 
 from __future__ import annotations
