@@ -72,7 +72,7 @@ def networks(folder: Path) -> Path:
 
 
 def reading(folder: Path) -> str:
-    """A network that reads the target's hidden states, in ``folder``; a recipe's lines for it, twice over."""
+    """A network that reads states of two of the target's layers, in ``folder``; a recipe's lines for it, twice over."""
     import shutil
 
     import torch
@@ -82,11 +82,11 @@ def reading(folder: Path) -> str:
 
     shutil.copytree(folder / "near", folder / "reading")
     about = json.loads((folder / "near" / "config.json").read_text())
-    (folder / "reading" / "config.json").write_text(json.dumps({**about, FLAG: True}))
+    (folder / "reading" / "config.json").write_text(json.dumps({**about, FLAG: [0, 1]}))
     generator = torch.Generator().manual_seed(9)
     size = about["hidden_size"]
     # Of the size of the embeddings, so that what it drafts hangs on the states.
-    save_file({"weight": 0.05 * torch.randn(size, size, generator=generator)}, folder / "reading" / FILE)
+    save_file({"weight": 0.05 * torch.randn(size, 2 * size, generator=generator)}, folder / "reading" / FILE)
     return "".join(
         f"""
 [[drafters]]

@@ -118,10 +118,9 @@ class _Run:
         self.levels: dict[str, Level] = {}
         # How far below the target a model stands at most: the farthest is served first.
         self.height: dict[str, int] = {}
-        keeps = any(kind.reads_target for kind in models.blocks.values())
         # First, since drafters may read of each prompt what it thinks of it.
         network = models.networks[models.target]
-        target = Level(models.target, network, settings.packing, keeps_states=keeps)
+        target = Level(models.target, network, settings.packing, keeps_states=models.read_layers)
         self.levels[models.target] = target
         for schedule in schedules:
             for i, name in enumerate(schedule.chain.levels):

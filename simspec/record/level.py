@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from simspec.record.models import forward
-from simspec.record.reads_target import states_of
+from simspec.record.reads_target import states_of, states_width
 from simspec.record.slot_cache import SlotCache
 from simspec.speculation.slots import Appended, Slots
 
@@ -80,13 +80,13 @@ class Level:
         network: Any,
         packing: Packing,
         *,
-        keeps_states: bool = False,
+        keeps_states: tuple[int, ...] = (),
         target: Level | None = None,
     ) -> None:
         """A level without requests.
 
         Args:
-            keeps_states: whether the last hidden state at each token is kept, for drafters that read them.
+            keeps_states: layers whose states at each token are kept, for drafters that read them.
             target: whose states this one reads; its rows are the same requests.
         """
         self.name, self.network, self.packing = name, network, packing
@@ -99,12 +99,12 @@ class Level:
         self.packed = 0
         self.packing_seconds = 0.0
         self.target = target
-        # Shape (rows, at least the longest text, hidden), by place in the text; what lies past the tokens
-        # that are held means nothing.
+        self.keeps_states = keeps_states
+        # Shape (rows, at least the longest text, layers * hidden), by place in the text; what lies past the
+        # tokens that are held means nothing.
         self.states: torch.Tensor | None = None
         if keeps_states:
-            width = network.get_input_embeddings().weight.shape[1]
-            self.states = torch.zeros((0, 64, width), device=self.device)
+            self.states = torch.zeros((0, 64, states_width(network, keeps_states)), device=self.device)
 
     def join(self, rows: int) -> None:
         """Rows for new requests, at the end, holding nothing."""
@@ -183,7 +183,7 @@ class Level:
         first = min((int(n) - least for n, least in zip(counts, wanted, strict=True) if least), default=-1)
         kept = added.width - first if first >= 0 else 1
         fed = None if self.target is None else self._target_states(rows, keep, counts, added.width)
-        with states_of(self.network, self.states is not None) as found:
+        with states_of(self.network, self.keeps_states) as found:
             logits = forward(
                 self.network,
                 self._tensor(tokens),

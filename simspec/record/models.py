@@ -24,7 +24,7 @@ from simspec.record.loading import (
     output_rows,
 )
 from simspec.record.quantize import quantize_int8 as quantize_int8
-from simspec.record.reads_target import check_reads, reads_target
+from simspec.record.reads_target import check_reads, reads_target, same_layers
 from simspec.record.recipe import BlockParallelRecipe, LayerSkipRecipe, LookupRecipe, ModelRecipe, Recipe
 from simspec.record.running import crop as crop
 from simspec.record.running import forward as forward
@@ -70,6 +70,7 @@ class LoadedModels:
         blocks: that draft several tokens in one forward.
         described: what the manifest says of each model.
         vocabulary: token ids that all networks know; every network's logits end there.
+        read_layers: of the target, whose states drafters read.
         latency_only: why what these models say is not to be recorded; empty where it is.
     """
 
@@ -82,6 +83,7 @@ class LoadedModels:
     tokenizer_hash: str
     eos_ids: tuple[int, ...]
     vocabulary: int
+    read_layers: tuple[int, ...] = ()
     latency_only: tuple[str, ...] = ()
 
     def check_behaviour(self) -> None:
@@ -189,6 +191,7 @@ def load_models(recipe: Recipe, folder: Path | None = None) -> LoadedModels:
         tokenizer_hash=vocabulary_hash(tokenizer.get_vocab() if tokenizer else {}),
         eos_ids=_eos_ids(target, tokenizer),
         vocabulary=vocabulary,
+        read_layers=same_layers((kind.network for kind in blocks.values()), f"recipe {recipe.name}"),
         latency_only=tuple(_latency_only(recipe, sources, loaded)),
     )
 

@@ -52,7 +52,7 @@ class Along:
 
     ``log_probs`` has shape (L + 1, vocabulary); row t is the model's distribution of
     token t given the prompt and tokens 0..t-1, as :class:`Read` says; ``margin`` likewise.
-    ``states`` are its last hidden ones, of prompt and text, shape (1, slots, hidden), where they were kept.
+    ``states`` are those of some layers, of prompt and text, shape (1, slots, layers * hidden), if kept.
     """
 
     network: Any
@@ -143,13 +143,13 @@ def read_along(
     sampling: Sampling | None = None,
     *,
     target: Along | None = None,
-    keep_states: bool = False,
+    keep_states: tuple[int, ...] = (),
 ) -> Along:
     """One forward over prompt and text.
 
     Args:
         target: whose states are read beside each token, for a network that reads those.
-        keep_states: whether the network's own are kept.
+        keep_states: layers of the network whose own are kept.
     """
     device = prompt.device
     tokens = torch.cat([prompt, torch.as_tensor(text, device=device)[None].long()], dim=1)

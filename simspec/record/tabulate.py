@@ -49,9 +49,10 @@ def record_prompt(
         luck = stream(seed, "record", "text", prompt_id)
         text = decode_sampled(target, prompt, output_tokens, models.eos_ids, sampling, luck)
     finish = "eos" if int(text[-1]) in models.eos_ids else "length"
-    wanted = any(kind.reads_target for kind in models.blocks.values())
     along = {
-        name: read_along(network, prompt, text, sampling, keep_states=wanted and name == models.target)
+        name: read_along(
+            network, prompt, text, sampling, keep_states=models.read_layers if name == models.target else ()
+        )
         for name, network in models.networks.items()
     }
     block_along = {

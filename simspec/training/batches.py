@@ -35,6 +35,8 @@ class Packed:
         text, output: which text's continuation they speak of, and which token of it, shape (n,).
         depth: how many masks stand between what is known and each of them, 0 at text, shape (n,).
         widest: places of text, and of padding behind it, in each row; masked blocks come after them.
+        states: the target's at the token before each place of text, float32, shape (rows, widest,
+            layers * hidden); None for a drafter that reads none.
     """
 
     tokens: torch.Tensor
@@ -47,6 +49,20 @@ class Packed:
     output: NDArray[np.int64]
     depth: NDArray[np.int64]
     widest: int
+    states: torch.Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Where the masked blocks of one text begin, and how long they are.
+
+    Attributes:
+        starts: how many tokens of the text's continuation each follows, shape (blocks,).
+        masks: masked places of each, shape (blocks,).
+    """
+
+    starts: NDArray[np.int64]
+    masks: NDArray[np.int64]
 
 
 def endless_batches(lengths: Sequence[int], batch_tokens: int, extra: int, seed: int) -> Iterator[list[int]]:
@@ -75,18 +91,15 @@ def endless_batches(lengths: Sequence[int], batch_tokens: int, extra: int, seed:
         epoch += 1
 
 
-def pack(texts: Sequence[Text], drafter: BlockRecipe | None, starts: Sequence[NDArray[np.int64]]) -> Packed:
+def pack(texts: Sequence[Text], drafter: BlockRecipe | None, blocks: Sequence[Blocks]) -> Packed:
     """Texts as rows of one forward.
 
     Args:
         drafter: what fills in masked places; None for one that reads text only.
-        starts: of each text, how many tokens of its continuation each of its blocks follows;
-            ignored without a ``drafter``.
+        blocks: of each text; ignored without a ``drafter``.
     """
-    masks = 0 if drafter is None else drafter.block - 1
-    blocks = max(map(len, starts)) if masks else 0
     widest = max(len(t.tokens) for t in texts)
-    places = widest + blocks * masks
+    places = widest + (max(int(b.masks.sum()) for b in blocks) if drafter else 0)
     tokens = np.zeros((len(texts), places), dtype=np.int64)
     positions = np.tile(np.arange(places), (len(texts), 1))
     masked = np.zeros((len(texts), places), dtype=bool)
@@ -99,20 +112,22 @@ def pack(texts: Sequence[Text], drafter: BlockRecipe | None, starts: Sequence[ND
         n = len(text.top_ids)
         output = np.arange(n)
         said.append(np.stack([np.full(n, r), text.prompt_tokens - 1 + output, output, np.zeros_like(output)]))
-        for b in range(blocks):
-            first = widest + b * masks
+        # Masks too many say nothing; they see themselves.
+        masked[r, widest:] = True
+        seen[r, widest:, widest:] = np.eye(places - widest, dtype=bool)
+        if drafter is None:
+            continue
+        first = widest
+        for start, masks in zip(blocks[r].starts.tolist(), blocks[r].masks.tolist(), strict=True):
             inside = slice(first, first + masks)
-            masked[r, inside] = True
-            assert drafter is not None
             seen[r, inside, inside] = np.tri(masks, dtype=bool) if drafter.within == "causal" else True
-            if b >= len(starts[r]):
-                continue  # a block too many: it sees itself and says nothing
-            known = text.prompt_tokens + int(starts[r][b])
+            known = text.prompt_tokens + start
             seen[r, inside, :known] = True
             positions[r, inside] = known + np.arange(masks)
-            output = int(starts[r][b]) + 1 + np.arange(masks)
+            output = start + 1 + np.arange(masks)
             block = np.stack([np.full(masks, r), first + np.arange(masks), output, 1 + np.arange(masks)])
             said.append(block[:, output < n])
+            first += masks
     row, place, output, depth = np.concatenate(said, axis=1)
     return Packed(
         tokens=torch.from_numpy(tokens),
@@ -125,15 +140,31 @@ def pack(texts: Sequence[Text], drafter: BlockRecipe | None, starts: Sequence[ND
         output=output,
         depth=depth,
         widest=widest,
+        states=_states(texts, widest, drafter.reads_target) if drafter and drafter.reads_target else None,
     )
 
 
-def drawn_starts(
-    texts: Sequence[Text], drafter: BlockRecipe, seed: int, step: int
-) -> list[NDArray[np.int64]]:
-    """Where the masked blocks of a training step begin: anywhere before a text's last token."""
-    generator = stream(seed, "starts", step)
-    return [
-        np.sort(generator.permutation(max(1, len(t.top_ids) - 1))[: drafter.blocks]).astype(np.int64)
-        for t in texts
-    ]
+def _states(texts: Sequence[Text], widest: int, layers: Sequence[int]) -> torch.Tensor:
+    found = [text.read_states(layers) for text in texts]
+    states = torch.zeros((len(texts), widest, found[0].shape[1]))
+    for r, own in enumerate(found):
+        states[r, : len(own)] = own
+    return states
+
+
+def drawn_blocks(texts: Sequence[Text], drafter: BlockRecipe, seed: int, step: int) -> list[Blocks]:
+    """The masked blocks of a training step: from anywhere before a text's last token, each going on from mask
+    to mask with the chance of ``exp(-1 / fading)``."""
+    generator = stream(seed, "blocks", step)
+    found = []
+    for text in texts:
+        starts = np.sort(generator.permutation(max(1, len(text.top_ids) - 1))[: drafter.blocks])
+        masks = generator.geometric(-np.expm1(-1 / drafter.fading), len(starts))
+        found.append(Blocks(starts.astype(np.int64), np.minimum(masks, drafter.block - 1)))
+    return found
+
+
+def usual_masks(drafter: BlockRecipe) -> int:
+    """Masked places that a text's blocks have on the whole, about: their expectation, rounded up."""
+    goes_on = np.exp(-np.arange(drafter.block - 1) / drafter.fading)
+    return int(np.ceil(drafter.blocks * goes_on.sum()))

@@ -52,12 +52,9 @@ def divergence(log_q: torch.Tensor, top: torch.Tensor, probs: torch.Tensor) -> t
 def loss(
     logits: torch.Tensor,
     target: tuple[torch.Tensor, ...],
-    depth: torch.Tensor,
-    *,
     hard: float,
-    fading: float,
 ) -> torch.Tensor:
-    """The mean over places, weighted by ``exp(-depth / fading)``.
+    """The mean over places.
 
     Args:
         logits: shape (n, outputs).
@@ -70,5 +67,4 @@ def loss(
     if hard:
         missed = -log_q.gather(1, token.clamp_min(0)[:, None])[:, 0]
         each = each + hard * missed * (token >= 0)
-    weight = (-depth / fading).exp()
-    return (each * weight).sum() / weight.sum()
+    return each.mean()

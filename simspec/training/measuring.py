@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from simspec.training.batches import pack
+from simspec.training.batches import Blocks, pack
 from simspec.training.losses import loss, wanted
 from simspec.training.network import Trained
 from simspec.training.recipe import BlockRecipe
@@ -87,12 +87,12 @@ def _right(
     network: Trained, text: Text, drafter: BlockRecipe | None, starts: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], float]:
     """Row t, column j: whether token t + j is right in a block from t; nan where that was not read."""
-    packed = pack([text], drafter, [starts])
+    whole = np.full(len(starts), drafter.block - 1 if drafter else 0)
+    packed = pack([text], drafter, [Blocks(starts, whole)])
     with torch.inference_mode():
         logits = network(packed)
     target = wanted([text], packed, network.index)
-    depth = torch.from_numpy(packed.depth)
-    lost = loss(logits, target, depth, hard=0.0, fading=drafter.fading if drafter else 1.0)
+    lost = loss(logits, target, hard=0.0)
     right = np.full((len(text.top_ids), drafter.block if drafter else 1), np.nan)
     # Compared as token ids: a text's token that the output vocabulary lacks is never right.
     right[packed.output - packed.depth, packed.depth] = (logits.argmax(-1) == target[0]).numpy()

@@ -37,7 +37,8 @@ class Trained(torch.nn.Module):
         layers: tuple[int, ...],
         ids: torch.Tensor,
         mask: int | None,
-        target: Any = None,
+        states: int = 0,
+        read_layers: tuple[int, ...] = (),
     ) -> None:
         """Begin as some layers of ``parent``, in their order.
 
@@ -45,7 +46,8 @@ class Trained(torch.nn.Module):
             ids: the output vocabulary, rising, of ids that the parent's output layer has,
                 shape (outputs,).
             mask: the mask token's id; None for a drafter that needs none.
-            target: whose states are read; None for a drafter that reads none.
+            states: how many numbers the target's states have at a token; 0 for a drafter that reads none.
+            read_layers: of the target, whose states those are.
 
         Raises:
             BadInput: when the parent has no such layers.
@@ -68,16 +70,15 @@ class Trained(torch.nn.Module):
         self.mask = (
             None if mask is None else torch.nn.Parameter(table[mask].clone() if learned else table.mean(0))
         )
+        self.read_layers = read_layers
         self.reading: torch.nn.Linear | None = None
-        self.target: tuple[Any, ...] = ()  # in a tuple, so that it is no part of this network
-        if target is not None:
-            width = target.get_input_embeddings().weight.shape[1]
-            self.reading = torch.nn.Linear(width, table.shape[1], bias=False)
-            begun = parent.from_target.weight if reads_target.reads_target(parent) else torch.zeros(())
+        if states:
+            self.reading = torch.nn.Linear(states, table.shape[1], bias=False)
+            same = reads_target.layers_read(parent) == read_layers
+            begun = parent.from_target.weight if same else torch.zeros(())
             self.reading.weight = torch.nn.Parameter(
-                begun.detach().float().expand(table.shape[1], width).clone()
+                begun.detach().float().expand(table.shape[1], states).clone()
             )
-            self.target = (target.base_model,)
         index = torch.full((len(table),), -1)
         index[ids] = torch.arange(len(ids))
         self.register_buffer("ids", ids)
@@ -91,7 +92,7 @@ class Trained(torch.nn.Module):
             masked = packed.masked | (packed.tokens == self.mask_token)
             inputs = torch.where(masked[..., None], self.mask, inputs)
         if self.reading is not None:
-            states = self.reading(self._states(packed))
+            states = self.reading(packed.states)
             inputs = torch.cat([inputs[:, : packed.widest] + states, inputs[:, packed.widest :]], dim=1)
         hidden = self.body(
             inputs_embeds=inputs,
@@ -101,12 +102,6 @@ class Trained(torch.nn.Module):
         ).last_hidden_state
         logits: torch.Tensor = self.output(hidden[packed.row, packed.place])
         return logits
-
-    def _states(self, packed: Packed) -> torch.Tensor:
-        """The target's at the token before each of the texts', shape (rows, widest, target's hidden)."""
-        with torch.no_grad():
-            found = self.target[0](input_ids=packed.tokens[:, : packed.widest], use_cache=False)
-        return reads_target.shifted(found.last_hidden_state).float()
 
     def changing(self) -> dict[str, torch.nn.Parameter]:
         """What is trained, by name."""
@@ -127,7 +122,7 @@ class Trained(torch.nn.Module):
             about[MASK] = self.mask_token
         files = {FILE: {"ids": self.ids, "weight": self.output.weight.detach()}}
         if self.reading is not None:
-            about[reads_target.FLAG] = True
+            about[reads_target.FLAG] = list(self.read_layers)
             files[reads_target.FILE] = {"weight": self.reading.weight.detach()}
         partial = folder / "model.writing"
         for name, values in (files | {"model.safetensors": weights}).items():

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from simspec.record.prompts import PromptText, choose_prompts, fitting_prompts
 from simspec.streams import stream
-from simspec.training.recipe import TextsRecipe
+from simspec.training.recipe import CollectionRecipe, TextsRecipe
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,14 @@ class Asked:
         key: a hash of the prompt's own words.
         held_out: whether progress is measured on it, rather than trained on it.
         draw: 0 for the greedy text, n for the n-th that is drawn.
+        opens: whether the prompt is only the beginning of one.
     """
 
     prompt: PromptText
     key: str
     held_out: bool
     draw: int
+    opens: bool = False
 
 
 def key_of(text: str) -> str:
@@ -58,9 +61,24 @@ def asked_texts(recipe: TextsRecipe, folder: Path) -> list[Asked]:
     wanted: list[Asked] = []
     for number, part in enumerate(recipe.collections):
         free = _shuffled(recipe, ("trained", number), [(k, p) for k, p in found[number] if k not in taken])
-        wanted += [Asked(p, k, False, draw) for k, p in free[: part.count] for draw in range(part.texts)]
+        for k, p in free[: part.count]:
+            begun = _begun(p, part)
+            wanted += [Asked(begun, k, False, draw, part.words > 0) for draw in _draws(part)]
     order = stream(recipe.seed, "order").permutation(len(wanted))
     return held + [wanted[i] for i in order]
+
+
+def _draws(part: CollectionRecipe) -> range:
+    """The greedy text is the first; what is only begun has none."""
+    return range(1, 1 + part.texts) if part.words else range(part.texts)
+
+
+def _begun(prompt: PromptText, part: CollectionRecipe) -> PromptText:
+    """The first words of a prompt, what is put in front of it beside them."""
+    if not part.words:
+        return prompt
+    found = re.match(rf"\s*(\S+(?:\s+\S+){{0,{part.words - 1}}})", prompt.text.removeprefix(part.before))
+    return replace(prompt, text=part.before + (found.group(1) if found else ""))
 
 
 def _shuffled(

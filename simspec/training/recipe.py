@@ -20,11 +20,15 @@ class CollectionRecipe(PromptRecipe, frozen=True, forbid_unknown_fields=True):
     """Prompts to train on: at most ``count`` of those that are neither kept nor held out.
 
     Attributes:
-        texts: continuations of each; the first is greedy, the others are drawn at temperature 1.
+        texts: continuations of each; the first is greedy, the others are drawn.
+        words: the target is given only so many first words of a prompt, goes on with it in the user's
+            place, and then answers: prompts of its own, of a kind that the file shows. All such texts are
+            drawn. 0 for whole prompts.
         held_out: further prompts, one greedy text of each, that progress is measured on.
     """
 
     texts: Count = 1
+    words: Natural = 0
     held_out: Natural = 0
 
 
@@ -36,6 +40,9 @@ class TextsRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             none of them is trained on or measured on.
         top: how many of the most probable tokens are stored at each place, with log probabilities.
         batch: texts written at once; what each adds up to depends on it, in the last bits.
+        temperature: of the texts that are drawn.
+        states: layers of the target whose states are stored, for drafters that read them
+            (:mod:`simspec.record.reads_target`).
     """
 
     name: Name
@@ -48,6 +55,8 @@ class TextsRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context_limit: Count = 512
     top: Count = 32
     batch: Count = 32
+    temperature: Positive = 1.0
+    states: tuple[Natural, ...] = ()
     dtype: Literal["float32", "bfloat16"] = "float32"
 
     def recording(self, threads: int = 0) -> Recipe:
@@ -85,8 +94,10 @@ class BlockRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
         block: tokens that one forward drafts: the one after the text, the others at masks.
         within: whether a mask sees the masks before it, or all of them.
         blocks: masked blocks beside each text in training, at places drawn anew each time.
-        fading: places after which a mask's weight in the loss has fallen to 1/e.
-        reads_target: whether it sees the target's hidden states (:mod:`simspec.record.reads_target`).
+        fading: tokens after which the chance that a block in training goes on has fallen to 1/e: a block
+            of n tokens is the beginning of a longer one, and early places matter most.
+        reads_target: layers of the target whose states it sees, among the ``states`` of its texts
+            (:mod:`simspec.record.reads_target`); none for a drafter that sees tokens only.
     """
 
     layers: tuple[Natural, ...]
@@ -96,7 +107,7 @@ class BlockRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     within: Literal["causal", "full"] = "causal"
     blocks: Count = 8
     fading: Positive = 7.0
-    reads_target: bool = False
+    reads_target: tuple[Natural, ...] = ()
 
 
 class TrainRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,12 +21,13 @@ from safetensors.torch import save_file
 from simspec.errors import BadInput
 from simspec.record.loading import load_network
 from simspec.record.models import LoadedModels, load_models
+from simspec.record.reads_target import check_layers, states_width
 from simspec.record.recipe import read_toml
 from simspec.record.shards import going_on
 from simspec.record.sources import find_source
 from simspec.record.tokenizers import mask_token_id
 from simspec.record.trimmed import TrimmedOutput
-from simspec.training.batches import drawn_starts, endless_batches, pack
+from simspec.training.batches import drawn_blocks, endless_batches, pack, usual_masks
 from simspec.training.losses import loss, wanted
 from simspec.training.measuring import DEPTHS, LENGTHS, measure
 from simspec.training.network import Trained, frequent_ids
@@ -45,6 +46,9 @@ _HELD_OUT = (
 # Of the moments of the gradient; the second forgets sooner than usual, as such short runs ask for.
 _BETAS = (0.9, 0.98)
 _LARGEST_GRADIENT = 1.0
+# Of the rate, for the matrix that states are read through: it has many inputs of order 1, and what it adds to
+# is of order 0.1. At the whole rate a few steps drown the tokens.
+_READING_RATE = 0.05
 
 
 def train(recipe_path: Path, folder: Path, say: Say, clock: Callable[[], float] = time.perf_counter) -> Path:
@@ -70,6 +74,7 @@ def train(recipe_path: Path, folder: Path, say: Say, clock: Callable[[], float] 
     identity = hashlib.sha256(msgspec.json.encode((recipe, texts_recipe))).hexdigest()
     _check_same(run, identity)
     models = load_models(texts_recipe.recording(recipe.threads), texts_path.parent)
+    check_layers(models.networks[models.target], texts_recipe.states, f"{texts_path.name}: states")
     trained, held_out = make_texts(texts_recipe, texts_path.parent, folder, models, say)
     if not trained:
         raise BadInput(
@@ -111,8 +116,14 @@ def _begin(
     mask = None
     if isinstance(drafter, BlockRecipe):
         mask = mask_token_id(drafter.mask_token, models.tokenizer, f"recipe {recipe.name}: mask_token")
-    reads = isinstance(drafter, BlockRecipe) and drafter.reads_target
-    return Trained(parent, drafter.layers, ids, mask, target if reads else None)
+    read = drafter.reads_target if isinstance(drafter, BlockRecipe) else ()
+    if missing := set(read) - set(texts_recipe.states):
+        raise BadInput(
+            f"the texts hold no states of layers {sorted(missing)}",
+            where=f"recipe {recipe.name}: reads_target",
+            allowed=f"some of {list(texts_recipe.states)}",
+        )
+    return Trained(parent, drafter.layers, ids, mask, states_width(target, read), read)
 
 
 def _check_same(run: Path, identity: str) -> None:
@@ -154,8 +165,13 @@ class _Run:
         self.texts, self.held_out, self.say, self.clock = texts, held_out, say, clock
         self.block = recipe.drafter if isinstance(recipe.drafter, BlockRecipe) else None
         self.weights = network.changing()
+        reading = {id(w) for w in network.reading.parameters()} if network.reading else set()
+        groups = [
+            {"params": [w for w in self.weights.values() if (id(w) in reading) == slow], "share": share}
+            for slow, share in ((False, 1.0), (True, _READING_RATE))
+        ]
         self.optimiser = torch.optim.AdamW(
-            self.weights.values(), lr=recipe.rate, betas=_BETAS, weight_decay=recipe.weight_decay
+            groups, lr=recipe.rate, betas=_BETAS, weight_decay=recipe.weight_decay
         )
         self.step = 0
         self.seconds = 0.0
@@ -193,28 +209,22 @@ class _Run:
 
     def _batches(self) -> Iterator[list[int]]:
         lengths = [len(t.tokens) for t in self.texts]
-        extra = self.block.blocks * (self.block.block - 1) if self.block else 0
+        extra = usual_masks(self.block) if self.block else 0
         every = endless_batches(lengths, self.recipe.batch_tokens, extra, self.recipe.seed)
         return itertools.islice(every, self.step, self.recipe.steps)
 
     def _advance(self, batch: list[int]) -> tuple[float, int]:
         """One step; returns its loss and how many places it read."""
         texts = [self.texts[i] for i in batch]
-        starts = drawn_starts(texts, self.block, self.recipe.seed, self.step) if self.block else []
-        packed = pack(texts, self.block, starts)
+        blocks = drawn_blocks(texts, self.block, self.recipe.seed, self.step) if self.block else []
+        packed = pack(texts, self.block, blocks)
         self.step += 1
         for group in self.optimiser.param_groups:
-            group["lr"] = self._rate()
+            group["lr"] = self._rate() * group["share"]
         low = self.recipe.dtype != "float32"
         with torch.autocast("cpu", dtype=torch.bfloat16) if low else nullcontext():
             logits = self.network(packed)
-        lost = loss(
-            logits,
-            wanted(texts, packed, self.network.index),
-            torch.from_numpy(packed.depth),
-            hard=self.recipe.hard,
-            fading=self.block.fading if self.block else 1.0,
-        )
+        lost = loss(logits, wanted(texts, packed, self.network.index), self.recipe.hard)
         self.optimiser.zero_grad(set_to_none=True)
         lost.backward()
         torch.nn.utils.clip_grad_norm_(self.weights.values(), _LARGEST_GRADIENT)

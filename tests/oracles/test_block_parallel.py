@@ -167,7 +167,7 @@ def test_recorded_blocks_are_what_the_drafter_drafts(made):
 
 
 def test_blocks_of_a_drafter_that_reads_the_target_are_what_it_drafts(made):
-    """Likewise: each text token's embedding plus what the target thought before it, in one whole forward."""
+    """Likewise: each text token's embedding plus what the target's layers thought before, in a whole forward."""
     import torch
 
     trace, models, prompts, _ = made
@@ -178,7 +178,10 @@ def test_blocks_of_a_drafter_that_reads_the_target_are_what_it_drafts(made):
         seen = torch.tensor([[*prompts[0].tolist(), *text[:start].tolist()]])
         drafted: list[int] = []
         with torch.inference_mode():
-            states = target.model(input_ids=seen).last_hidden_state
+            inner = target.model(input_ids=seen, output_hidden_states=True).hidden_states
+            early = inner[1] / inner[1].square().mean(-1, keepdim=True).sqrt()
+            late = inner[2] / target.model.norm.weight  # the norm divides by the root mean square too
+            states = torch.cat([early, late], dim=-1)
             matrix = kind.network.from_target.weight
             while len(drafted) < trace.manifest.block_length:
                 more = torch.tensor([[*drafted, *[kind.mask_token] * (kind.block - 1)]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -56,12 +57,13 @@ def test_files_that_do_not_fit_are_refused(folder):
     from simspec.record.reads_target import FILE
 
     size = json.loads((folder / "reading" / "config.json").read_text())["hidden_size"]
-    matrix(folder, {"weight": torch.zeros(size, size + 1)})
+    matrix(folder, {"weight": torch.zeros(size, 2 * size + 2)})
     with pytest.raises(BadInput, match=f"states of {size + 1} numbers, the target's have {size}"):
         load(folder)
-    matrix(folder, {"weight": torch.zeros(size + 1, size)})
-    with pytest.raises(BadInput, match=rf"shape \({size + 1}, {size}\)"):
-        load(folder)
+    for rows, columns in ((size + 1, 2 * size), (size, 2 * size + 1)):
+        matrix(folder, {"weight": torch.zeros(rows, columns)})
+        with pytest.raises(BadInput, match=rf"shape \({rows}, {columns}\)"):
+            load(folder)
     matrix(folder, {"other": torch.zeros(size, size)})
     with pytest.raises(BadInput, match=f"{FILE} cannot be read"):
         load(folder)
@@ -71,3 +73,32 @@ def test_files_that_do_not_fit_are_refused(folder):
     (folder / "reading" / FILE).unlink()
     with pytest.raises(BadInput, match=f"{FILE} cannot be read"):
         load(folder)
+
+
+@pytest.mark.parametrize("layers", [True, [-1], ["1"], [0.5], 1])
+def test_what_is_no_list_of_layers_is_refused(folder, layers):
+    say_layers(folder, "reading", layers)
+    with pytest.raises(BadInput, match=r"config.json.*reads_target"):
+        load(folder)
+
+
+def test_layers_that_the_target_has_not_are_refused(folder):
+    say_layers(folder, "reading", [0, 2])
+    with pytest.raises(BadInput, match=r"layers \[0, 2\] of a target of 2"):
+        load(folder)
+
+
+def test_drafters_that_read_different_layers_are_refused(folder):
+    from simspec.record.models import load_models
+    from simspec.record.recipe import BlockParallelRecipe, Recipe, TargetRecipe
+
+    shutil.copytree(folder / "reading", folder / "other")
+    say_layers(folder, "other", [1, 0])
+    drafters = tuple(BlockParallelRecipe(n, n, recorded.MASK, 3, "causal") for n in ("reading", "other"))
+    with pytest.raises(BadInput, match=r"layers \[0, 1\] and \[1, 0\]"):
+        load_models(Recipe("r", TargetRecipe("target"), drafters, ()), folder)
+
+
+def say_layers(folder, name, layers):
+    path = folder / name / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "reads_target": layers}))
