@@ -72,7 +72,7 @@ def networks(folder: Path) -> Path:
 
 
 def reading(folder: Path) -> str:
-    """A network that reads states of two of the target's layers, in ``folder``; a recipe's lines for it, twice over."""
+    """A network that reads two of the target's layers, in ``folder``; a recipe's lines for it, twice over."""
     import shutil
 
     import torch

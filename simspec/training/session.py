@@ -171,7 +171,7 @@ class _Run:
             for slow, share in ((False, 1.0), (True, _READING_RATE))
         ]
         self.optimiser = torch.optim.AdamW(
-            groups, lr=recipe.rate, betas=_BETAS, weight_decay=recipe.weight_decay
+            groups, lr=recipe.rate, betas=_BETAS, weight_decay=recipe.weight_decay, fused=True
         )
         self.step = 0
         self.seconds = 0.0

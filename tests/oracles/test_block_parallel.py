@@ -167,7 +167,7 @@ def test_recorded_blocks_are_what_the_drafter_drafts(made):
 
 
 def test_blocks_of_a_drafter_that_reads_the_target_are_what_it_drafts(made):
-    """Likewise: each text token's embedding plus what the target's layers thought before, in a whole forward."""
+    """Likewise: each text token's embedding plus what two of the target's layers thought before it."""
     import torch
 
     trace, models, prompts, _ = made

@@ -323,9 +323,7 @@ def test_packed_blocks_say_what_a_recording_would_read_alone(folder, tmp_path, w
         tokens = generator.integers(0, LETTERS, prompt + n).astype(np.int32)
         empty = np.zeros((n, 1), np.int32), np.zeros((n, 1), np.float16)
         first = sum(len(part) for part in stored)
-        along = read_along(
-            target, torch.tensor(tokens[None, :prompt]), tokens[prompt:], keep_states=(0, 1)
-        )
+        along = read_along(target, torch.tensor(tokens[None, :prompt]), tokens[prompt:], keep_states=(0, 1))
         stored.append(shifted(along.states)[0])
         return Text(tokens, prompt, *empty, "x", "x", 0, (tmp_path / "states.safetensors", first, (0, 1)))
 
