@@ -80,16 +80,25 @@ def train(recipe_path: Path, folder: Path, say: Say, clock: Callable[[], float] 
         raise BadInput(
             "no prompt is left to train on", where=texts_path, allowed="some neither kept nor held out"
         )
-    network = _begin(recipe, texts_recipe, folder, models, trained)
+    network = begin_network(recipe, texts_recipe, folder, models, trained)
     run.mkdir(parents=True, exist_ok=True)
     with going_on(run, "training"):
         _Run(recipe, identity, run, network, models.tokenizer, trained, held_out, say, clock).go_on()
     return run
 
 
-def _begin(
+def begin_network(
     recipe: TrainRecipe, texts_recipe: TextsRecipe, folder: Path, models: LoadedModels, texts: list[Text]
 ) -> Trained:
+    """What a recipe's training begins as.
+
+    Args:
+        folder: where the drafter lies that it may begin as.
+        texts: whose most frequent tokens the output vocabulary is taken from.
+
+    Raises:
+        BadInput: when that drafter cannot be used, or states are read that the texts do not hold.
+    """
     drafter = recipe.drafter
     target: Any = models.networks[models.target]
     parent = target
