@@ -1,4 +1,4 @@
-"""What a block-parallel drafter makes of the target's states: held-out texts with them, and with zeros instead.
+"""What a block-parallel drafter makes of the target's states: held-out texts with them, and with zeros.
 
 It was trained with states, so this does not tell what one trained without them would do.
 
