@@ -66,6 +66,8 @@ class PerTokenLinear(torch.nn.Module):
         # Shape (inputs, outputs), an output's weights side by side: for one row more than twice as quick.
         plain = min(whole.shape) > 1
         self.register_buffer("weight", _laid_out(whole).t() if plain else _laid_out(whole.t()))
+        # As a linear layer says it: for those who ask what it takes.
+        self.out_features, self.in_features = weight.shape
         self.register_buffer("scale", largest / 127**2)  # a row's own largest is the other factor
         bias = getattr(linear, "bias", None)  # torch's own types forget that there may be none
         self.register_buffer("bias", None if bias is None else bias.detach().float())

@@ -20,7 +20,7 @@ def folder(tmp_path):
     return root
 
 
-def load(folder, kind="block-parallel"):
+def load(folder, kind="block-parallel", dtype="float32"):
     from simspec.record.models import load_models
     from simspec.record.recipe import BlockParallelRecipe, ModelRecipe, Recipe, TargetRecipe
 
@@ -29,7 +29,7 @@ def load(folder, kind="block-parallel"):
         if kind == "block-parallel"
         else ModelRecipe("reading", "reading")
     )
-    return load_models(Recipe("r", TargetRecipe("target"), (drafter,), ()), folder)
+    return load_models(Recipe("r", TargetRecipe("target"), (drafter,), (), dtype=dtype), folder)
 
 
 def matrix(folder, weight):
@@ -44,6 +44,26 @@ def test_the_manifest_says_that_it_reads_the_target(folder):
     models = load(folder)
     assert models.blocks["reading"].reads_target
     assert models.described["reading"]["reads_target"] is True
+
+
+@pytest.mark.parametrize("dtype", ["int8-per-token", "bfloat16"])
+def test_it_drafts_in_other_number_formats(folder, dtype):
+    """Its matrix is a linear layer, quantised as such; without states it reads zeros of the right width."""
+    import torch
+    from transformers import DynamicCache
+
+    from simspec.record.running import forward
+
+    models = load(folder, dtype=dtype)
+    network = models.blocks["reading"].network
+    tokens, places = torch.tensor([[0, 2, 1]]), torch.arange(3)[None]
+    width = 2 * network.get_input_embeddings().weight.shape[1]
+    blind, zeros, seen = (
+        forward(network, tokens, places, DynamicCache(), states=states)
+        for states in (None, torch.zeros(1, 3, width), torch.ones(1, 3, width))
+    )
+    assert torch.equal(blind, zeros)
+    assert not torch.equal(blind, seen)
 
 
 def test_it_cannot_draft_one_token_after_another(folder):
