@@ -7,6 +7,7 @@ It was trained with states, so this does not tell what one trained without them 
 
 import argparse
 import dataclasses
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -30,12 +31,14 @@ def main(recipe_path: Path, folder: Path) -> None:
     assert isinstance(recipe.drafter, BlockRecipe), "a recipe of a block-parallel drafter"
     layers = tuple(range(len(recipe.drafter.layers)))
     trained = msgspec.structs.replace(
-        recipe, begin=recipe.name, drafter=msgspec.structs.replace(recipe.drafter, layers=layers)
+        recipe,
+        begin=recipe.name,
+        drafter=msgspec.structs.replace(recipe.drafter, layers=layers, output_ids=0),
     )
     network = begin_network(trained, texts_recipe, folder, models, held_out)
     longest = max(len(text.tokens) for text in held_out)
     width = held_out[0].read_states(recipe.drafter.reads_target).shape[1]
-    zeros = folder / "zeros.safetensors"
+    zeros = Path(tempfile.mkdtemp()) / "zeros.safetensors"
     save_file({"states": torch.zeros((longest, width))}, zeros)
     blind = [dataclasses.replace(t, states=(zeros, 0, recipe.drafter.reads_target)) for t in held_out]
     for name, texts in (("with states", held_out), ("with zeros", blind)):
